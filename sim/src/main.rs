@@ -1,0 +1,3 @@
+//! `cargo sim`.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The ports' real implementations: system clock, threads, sockets.

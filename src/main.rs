@@ -1,0 +1,3 @@
+//! The production binary.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Async code, generic over the ports: what runs in production is what the simulator runs.

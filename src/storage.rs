@@ -1,0 +1,14 @@
+//! Synchronous functions over one SQLite connection, one short transaction each. The time is an argument,
+//! never read here.
+
+mod connection;
+mod error;
+mod queue;
+mod transaction;
+
+pub use connection::{Durability, OpenOptions};
+pub use error::StorageError;
+pub use queue::{
+    ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, RedriveError, Released,
+    Renewed,
+};

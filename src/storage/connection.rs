@@ -1,0 +1,89 @@
+//! How a file is opened: journal mode, durability, busy timeout (Q18, R10, M9).
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::StorageError;
+
+/// How long a lock is waited for (Q6, Q18).
+const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
+/// Prepared statements kept per connection; no connection of ours has more.
+const STATEMENTS_MAX: usize = 64;
+
+/// What a power cut can take (M9). A killed process loses nothing under either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// `synchronous=FULL`: a power cut can take back the last commit, since the directory is not synced
+    /// after the journal is deleted. The contract's setting for the queue (Q18).
+    Full,
+    /// `synchronous=EXTRA`: nothing that was committed is lost. One sync more a commit.
+    Extra,
+}
+
+impl Durability {
+    const fn pragma(self) -> (&'static str, i64) {
+        match self {
+            Self::Full => ("FULL", 2),
+            Self::Extra => ("EXTRA", 3),
+        }
+    }
+}
+
+/// How to open a database file.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    durability: Durability,
+    vfs: Option<String>,
+    create: bool,
+}
+
+impl OpenOptions {
+    /// Creates the file where it is missing, on SQLite's default VFS.
+    #[must_use]
+    pub const fn new(durability: Durability) -> Self {
+        Self { durability, vfs: None, create: true }
+    }
+
+    /// Opens through the SQLite VFS of this name, as registered in this process.
+    #[must_use]
+    pub fn vfs(mut self, name: impl Into<String>) -> Self {
+        self.vfs = Some(name.into());
+        self
+    }
+
+    /// Whether a missing file is created (the default) or an error.
+    #[must_use]
+    pub const fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// Opens `path` and sets it up: rollback journal in DELETE mode, the durability, a busy timeout of 1 s.
+    pub(super) fn open(&self, path: &Path) -> Result<Connection, StorageError> {
+        let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        if self.create {
+            flags |= OpenFlags::SQLITE_OPEN_CREATE;
+        }
+        let connection = match &self.vfs {
+            Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs.as_str())?,
+            None => Connection::open_with_flags(path, flags)?,
+        };
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+        set_journal_mode(&connection)?;
+        let (word, _) = self.durability.pragma();
+        connection.execute_batch(&format!("PRAGMA synchronous={word}"))?;
+        Ok(connection)
+    }
+}
+
+/// Switches to the rollback journal, also where another program left the file in WAL mode.
+fn set_journal_mode(connection: &Connection) -> Result<(), StorageError> {
+    let found: String = connection.query_row("PRAGMA journal_mode=DELETE", [], |row| row.get(0))?;
+    if found == "delete" {
+        return Ok(());
+    }
+    Err(StorageError::Setting { what: "journal_mode", found, expected: "delete" })
+}

@@ -1,0 +1,50 @@
+//! What can go wrong between us and SQLite.
+
+use rusqlite::ErrorCode;
+
+/// SQLite refused or failed; unless said otherwise nothing has changed and no transaction is open.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StorageError {
+    /// SQLite's own error. Nothing was committed; the operation can be tried again.
+    #[error("{0}")]
+    Sqlite(#[from] rusqlite::Error),
+    /// COMMIT failed after the journal may have been retired (M8): the change may or may not be in place.
+    /// The next read settles it; until then treat the operation as neither done nor undone.
+    #[error("COMMIT failed and its outcome is unknown: {0}")]
+    CommitUnknown(#[source] rusqlite::Error),
+    /// The file could not be set up as the contract demands (Q18, A5).
+    #[error("{what} is {found}, expected {expected}")]
+    Setting {
+        /// Which setting.
+        what: &'static str,
+        /// What SQLite answered.
+        found: String,
+        /// What was asked for.
+        expected: &'static str,
+    },
+}
+
+impl StorageError {
+    /// SQLite's primary code, where there is one.
+    #[must_use]
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Sqlite(error) | Self::CommitUnknown(error) => error.sqlite_error_code(),
+            Self::Setting { .. } => None,
+        }
+    }
+
+    /// Whether another connection held a lock for longer than the busy timeout: waiting and trying again
+    /// is the right answer, whether BEGIN, a statement or COMMIT met it.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        matches!(self.code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+    }
+
+    /// Whether the disk is full.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.code() == Some(ErrorCode::DiskFull)
+    }
+}

@@ -1,0 +1,51 @@
+//! One immediate transaction that cannot be left open (Q6, Q7, M8).
+
+use rusqlite::Connection;
+
+use super::StorageError;
+
+/// A `BEGIN IMMEDIATE` that is rolled back when dropped, on an error and on a panic alike.
+pub(super) struct Immediate<'c> {
+    connection: &'c Connection,
+}
+
+impl<'c> Immediate<'c> {
+    /// Takes the write lock, waiting up to the busy timeout.
+    pub(super) fn begin(connection: &'c Connection) -> Result<Self, StorageError> {
+        run(connection, "BEGIN IMMEDIATE")?;
+        Ok(Self { connection })
+    }
+
+    /// The connection inside the transaction.
+    pub(super) fn connection(&self) -> &'c Connection {
+        self.connection
+    }
+
+    /// Commits. On failure nothing stays open; where SQLite has already left the transaction the outcome
+    /// is unknown (M8).
+    pub(super) fn commit(self) -> Result<(), StorageError> {
+        let Err(error) = run(self.connection, "COMMIT") else {
+            return Ok(());
+        };
+        if self.connection.is_autocommit() {
+            Err(StorageError::CommitUnknown(error))
+        } else {
+            Err(error.into())
+        }
+    }
+}
+
+impl Drop for Immediate<'_> {
+    fn drop(&mut self) {
+        // SQLite rolls back by itself after some errors (disk full, I/O); then there is nothing left to do,
+        // and a second ROLLBACK would only hide the first error. Should ROLLBACK itself fail, SQLite has
+        // still left the transaction, and the journal restores the file at the next access.
+        if !self.connection.is_autocommit() {
+            let _ = run(self.connection, "ROLLBACK");
+        }
+    }
+}
+
+fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([]).map(drop)
+}
