@@ -1,0 +1,22 @@
+//! The simulated computer: machines with disks, processes that can be stopped, killed or lose power at any
+//! call into the operating system, and virtual time. It knows nothing of any queue: SQLite runs on it
+//! unmodified, through a VFS named [`VFS_NAME`], and any code over rusqlite connections can be its program.
+
+mod disk;
+mod ffi;
+mod lock;
+mod observer;
+mod operation;
+mod process;
+mod simulation;
+mod trace;
+mod vfs;
+mod world;
+
+pub use disk::{Disk, SECTOR_BYTES};
+pub use ffi::VFS_NAME;
+pub use observer::{LockEvent, Observer};
+pub use process::{Context, ProcessSpec, SimLane};
+pub use simulation::{End, Simulation, SimulationOptions};
+pub use trace::{Event, Trace};
+pub use world::{Ending, MachineId, ProcessId, Struck, World, current};

@@ -1,0 +1,486 @@
+//! The discrete-event executor: runs what is ready, jumps over idle time, starts dead processes again.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Wake};
+
+use super::ffi;
+use super::observer::Observer;
+use super::operation::{Operation, Ordinals};
+use super::process::{Context, ProcessSpec};
+use super::trace::Event;
+use super::world::{
+    Ending, LaneId, Machine, MachineId, Process, ProcessId, Runnable, State, Struck, Timer, World, enter,
+};
+use crate::choice::{Chooser, Decision, Phase, Point, stable_hash};
+
+/// Settings of a run.
+#[derive(Debug, Clone)]
+pub struct SimulationOptions {
+    /// Seeds SQLite's own random numbers.
+    pub sqlite_seed: u32,
+    /// The true time at the beginning, in ms since the Unix epoch.
+    pub epoch_ms: i64,
+    /// From this virtual time on nothing special happens any more, in microseconds.
+    pub faults_until_us: i64,
+    /// The run ends here at the latest, in microseconds of virtual time.
+    pub limit_us: i64,
+    /// The run ends after this many steps at the latest.
+    pub steps_max: u64,
+    /// How long a stall can take, in ms.
+    pub stall_ms: (i64, i64),
+    /// How far a clock can jump, in ms.
+    pub clock_jump_ms: (i64, i64),
+    /// Whether the story is told.
+    pub recording: bool,
+}
+
+impl Default for SimulationOptions {
+    fn default() -> Self {
+        Self {
+            sqlite_seed: 1,
+            epoch_ms: 1_000_000,
+            faults_until_us: i64::MAX,
+            limit_us: i64::MAX,
+            steps_max: 10_000_000,
+            stall_ms: (1, 3_000),
+            clock_jump_ms: (-2_000, 2_000),
+            recording: false,
+        }
+    }
+}
+
+/// A world that is being set up or run.
+pub struct Simulation {
+    world: Rc<World>,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct End {
+    /// Virtual time, in microseconds.
+    pub at_us: i64,
+    /// Steps of tasks and lanes.
+    pub steps: u64,
+    /// Calls of SQLite into the operating system.
+    pub vfs_calls: u64,
+    /// Whether the run was stopped by a limit of time or steps rather than by itself.
+    pub hit_limit: bool,
+    /// The hash of everything that happened.
+    pub hash: u64,
+    /// The story, where it was to be told.
+    pub events: Vec<Event>,
+    /// Where the run left the default.
+    pub deviations: Vec<(Point, Decision)>,
+    /// What struck.
+    pub struck: Struck,
+    /// Each process's name and how it ended; `None` where it was still running.
+    pub processes: Vec<(String, Option<Ending>)>,
+}
+
+struct TaskWaker {
+    process: ProcessId,
+    incarnation: u32,
+    woken: Arc<Mutex<Vec<(ProcessId, u32)>>>,
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        self.woken.lock().unwrap_or_else(PoisonError::into_inner).push((self.process, self.incarnation));
+    }
+}
+
+struct Blind;
+
+impl Observer for Blind {}
+
+impl Simulation {
+    /// An empty world. SQLite's random numbers are seeded now: run one simulation at a time in an OS process.
+    #[must_use]
+    pub fn new(options: SimulationOptions, chooser: impl Chooser + 'static) -> Self {
+        ffi::register();
+        ffi::seed_sqlite(options.sqlite_seed);
+        let state = State::new(options, Box::new(chooser));
+        let world = World { state: state.into(), observer: std::cell::RefCell::new(Box::new(Blind)) };
+        Self { world: Rc::new(world) }
+    }
+
+    /// Sets who watches.
+    pub fn observe(&mut self, observer: impl Observer + 'static) {
+        *self.world.observer.borrow_mut() = Box::new(observer);
+    }
+
+    /// Adds a machine with an empty disk.
+    pub fn machine(&mut self, name: impl Into<String>) -> MachineId {
+        let mut state = self.world.state.borrow_mut();
+        state.machines.push(Machine { name: name.into(), disk: Default::default() });
+        state.machines.len() - 1
+    }
+
+    /// Puts a durable file on a machine's disk.
+    pub fn install(&mut self, machine: MachineId, name: &str, content: &[u8]) {
+        self.world.state.borrow_mut().machines[machine].disk.install(name, content);
+    }
+
+    /// A file's content as the programs of a machine see it.
+    #[must_use]
+    pub fn read(&self, machine: MachineId, name: &str) -> Option<Vec<u8>> {
+        self.world.state.borrow().machines[machine].disk.read(name).map(<[u8]>::to_vec)
+    }
+
+    /// Whether anything at all is left of a file's journal, as programs see it.
+    #[must_use]
+    pub fn names(&self, machine: MachineId) -> Vec<String> {
+        self.world.state.borrow().machines[machine].disk.names().map(str::to_owned).collect()
+    }
+
+    /// Cuts a machine's power now, between two steps.
+    pub fn cut_power(&mut self, machine: MachineId) {
+        let _entered = self.enter();
+        self.world.state.borrow_mut().cut_power(machine);
+        self.reap();
+    }
+
+    /// From now on nothing special happens any more.
+    pub fn stop_faults(&mut self) {
+        let mut state = self.world.state.borrow_mut();
+        state.options.faults_until_us = state.now_us;
+    }
+
+    /// Adds a process; it is started when the simulation runs.
+    pub fn process<F>(&mut self, spec: ProcessSpec, main: impl Fn(Context) -> F + 'static) -> ProcessId
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        let mut state = self.world.state.borrow_mut();
+        let process = state.processes.len();
+        state.processes.push(Process {
+            hash: stable_hash(spec.name.as_bytes()),
+            name: spec.name,
+            machine: spec.machine,
+            incarnation: 0,
+            alive: false,
+            skew_us: spec.clock_skew_ms * 1_000,
+            stalled: None,
+            deferred: Vec::new(),
+            ordinals: Ordinals::default(),
+            scope: Operation::new("start", 1, Phase::Wait),
+            restarts_left: spec.restarts,
+            restart_after_us: spec.restart_after_ms * 1_000,
+            main: Rc::new(move |context| Box::pin(main(context))),
+            task: None,
+            waker: None,
+            task_queued: false,
+            ending: None,
+            steps: 0,
+        });
+        let now_us = state.now_us;
+        state.add_timer(now_us, Timer::Restart(process));
+        process
+    }
+
+    /// Runs until nothing is left to do, `is_over` says so at the end of an instant, or a limit is met.
+    /// Returns whether a limit was met. Can be called again.
+    pub fn run_until(&mut self, mut is_over: impl FnMut() -> bool) -> bool {
+        let _entered = self.enter();
+        loop {
+            self.collect_woken();
+            let next = self.world.state.borrow_mut().pick();
+            match next {
+                Some(Runnable::Task(process, incarnation)) => self.step_task(process, incarnation),
+                Some(Runnable::Lane(lane)) => self.step_lane(lane),
+                None if is_over() => return false,
+                None => match self.advance() {
+                    Advance::Moved => {}
+                    Advance::Idle => return false,
+                    Advance::Limit => return true,
+                },
+            }
+            self.reap();
+            let state = self.world.state.borrow();
+            if state.steps >= state.options.steps_max {
+                return true;
+            }
+        }
+    }
+
+    /// Runs to the end and takes the world apart.
+    #[must_use]
+    pub fn run(mut self) -> End {
+        let hit_limit = self.run_until(|| false);
+        self.finish(hit_limit)
+    }
+
+    /// Takes the world apart; what still runs is dropped.
+    #[must_use]
+    pub fn finish(self, hit_limit: bool) -> End {
+        let end = {
+            let mut state = self.world.state.borrow_mut();
+            let processes = state.processes.iter().map(|p| (p.name.clone(), p.ending.clone())).collect();
+            End {
+                at_us: state.now_us,
+                steps: state.steps,
+                vfs_calls: state.vfs_calls,
+                hit_limit,
+                hash: state.trace.hash(),
+                events: state.trace.take_events(),
+                deviations: std::mem::take(&mut state.deviations),
+                struck: state.struck,
+                processes,
+            }
+        };
+        self.take_apart();
+        end
+    }
+
+    /// Drops all programs, and with them the circle of references between them and the world.
+    fn take_apart(&self) {
+        let _entered = self.enter();
+        *self.world.observer.borrow_mut() = Box::new(Blind);
+        let count = self.world.state.borrow().processes.len();
+        for process in 0..count {
+            let mut state = self.world.state.borrow_mut();
+            state.processes[process].restarts_left = 0;
+            if state.processes[process].alive {
+                state.die(process);
+            }
+        }
+        self.reap();
+        let mut state = self.world.state.borrow_mut();
+        let remains = (std::mem::take(&mut state.timers), state.processes.drain(..).collect::<Vec<_>>());
+        drop(state);
+        drop(remains);
+    }
+
+    fn enter(&self) -> Entered {
+        Entered(enter(Some(Rc::clone(&self.world))))
+    }
+
+    fn collect_woken(&self) {
+        let mut state = self.world.state.borrow_mut();
+        let woken = Arc::clone(&state.woken);
+        for (process, incarnation) in woken.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            let this = &mut state.processes[process];
+            if this.incarnation == incarnation && !std::mem::replace(&mut this.task_queued, true) {
+                state.ready.push_back(Runnable::Task(process, incarnation));
+            }
+        }
+    }
+
+    fn step_task(&self, process: ProcessId, incarnation: u32) {
+        let polled = {
+            let mut state = self.world.state.borrow_mut();
+            let this = &mut state.processes[process];
+            if !this.alive || this.incarnation != incarnation {
+                return;
+            }
+            if this.stalled.is_some() {
+                this.deferred.push(Runnable::Task(process, incarnation));
+                return;
+            }
+            this.task_queued = false;
+            this.steps += 1;
+            let polled = this.task.take().zip(this.waker.clone());
+            state.steps += 1;
+            state.current_process = process;
+            state.trace.fold(process as u64 | 0x7a5c_0000);
+            polled
+        };
+        let Some((mut task, waker)) = polled else { return };
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            task.as_mut().poll(&mut std::task::Context::from_waker(&waker))
+        }));
+        let mut state = self.world.state.borrow_mut();
+        let ending = match result {
+            Ok(Poll::Pending) => {
+                state.processes[process].task = Some(task);
+                return;
+            }
+            Ok(Poll::Ready(())) => Ending::Finished,
+            Err(panic) => Ending::Panicked(panic_text(panic.as_ref())),
+        };
+        if state.processes[process].alive {
+            state.note(Some(process), || match &ending {
+                Ending::Panicked(text) => format!("panics: {text}"),
+                _ => "ends".to_owned(),
+            });
+            state.processes[process].ending = Some(ending);
+            state.die(process);
+        }
+        drop(state);
+        drop(task);
+    }
+
+    fn step_lane(&self, lane: LaneId) {
+        let job = {
+            let mut state = self.world.state.borrow_mut();
+            if !state.lane_is_alive(lane) {
+                return;
+            }
+            let process = state.lanes[lane].process;
+            if state.processes[process].stalled.is_some() {
+                state.processes[process].deferred.push(Runnable::Lane(lane));
+                return;
+            }
+            state.lanes[lane].queued = false;
+            state.steps += 1;
+            state.processes[process].steps += 1;
+            state.current_process = process;
+            let job = state.lanes[lane].job.take();
+            job.or_else(|| state.begin_job(lane))
+        };
+        if let Some(job) = job {
+            self.resume(lane, job);
+        }
+    }
+
+    /// Runs a lane's job until it suspends or ends.
+    fn resume(&self, lane: LaneId, mut job: ffi::Job) {
+        self.world.state.borrow_mut().current_lane = Some(lane);
+        let has_ended = job.resume();
+        let mut state = self.world.state.borrow_mut();
+        state.current_lane = None;
+        if !has_ended {
+            state.lanes[lane].job = Some(job);
+        } else if !state.lanes[lane].queue.is_empty() {
+            state.queue_lane(lane);
+        }
+    }
+
+    /// Lets the code of dead processes return, drops their programs, tells the observer, and plans restarts.
+    fn reap(&self) {
+        let (dead, cuts) = {
+            let mut state = self.world.state.borrow_mut();
+            if state.reap.is_empty() && state.power_cuts.is_empty() {
+                return;
+            }
+            (std::mem::take(&mut state.reap), std::mem::take(&mut state.power_cuts))
+        };
+        for process in &dead {
+            self.drain(*process);
+        }
+        let mut observer = self.world.observer.borrow_mut();
+        for process in dead {
+            let mut state = self.world.state.borrow_mut();
+            observer.died(process, &mut state.trace);
+            let now_us = state.now_us;
+            let this = &mut state.processes[process];
+            if this.ending.is_some() {
+                continue;
+            }
+            if this.restarts_left == 0 {
+                this.ending = Some(Ending::Killed);
+                continue;
+            }
+            this.restarts_left -= 1;
+            let at_us = now_us + this.restart_after_us;
+            state.add_timer(at_us, Timer::Restart(process));
+        }
+        for (machine, lost) in cuts {
+            observer.power_cut(machine, lost, &mut self.world.state.borrow_mut().trace);
+        }
+    }
+
+    fn drain(&self, process: ProcessId) {
+        let (task, lanes) = {
+            let mut state = self.world.state.borrow_mut();
+            state.current_process = process;
+            let lanes: Vec<LaneId> =
+                (0..state.lanes.len()).filter(|lane| state.lanes[*lane].process == process).collect();
+            (state.processes[process].task.take(), lanes)
+        };
+        drop(task);
+        for lane in lanes {
+            loop {
+                let job = self.world.state.borrow_mut().lanes[lane].job.take();
+                let Some(job) = job else { break };
+                self.resume(lane, job);
+            }
+            let queue = std::mem::take(&mut self.world.state.borrow_mut().lanes[lane].queue);
+            drop(queue);
+        }
+    }
+
+    /// Moves time to the next timer and fires all that are due then.
+    fn advance(&self) -> Advance {
+        let limit_us = {
+            let mut state = self.world.state.borrow_mut();
+            let Some((&(at_us, _), _)) = state.timers.first_key_value() else { return Advance::Idle };
+            if at_us > state.options.limit_us {
+                return Advance::Limit;
+            }
+            state.now_us = state.now_us.max(at_us);
+            state.now_us
+        };
+        loop {
+            let timer = {
+                let mut state = self.world.state.borrow_mut();
+                match state.timers.first_entry() {
+                    Some(entry) if entry.key().0 <= limit_us => entry.remove(),
+                    _ => return Advance::Moved,
+                }
+            };
+            self.fire(timer);
+        }
+    }
+
+    fn fire(&self, timer: Timer) {
+        match timer {
+            Timer::Wake(waker) => waker.wake(),
+            Timer::Lane(lane) => {
+                let mut state = self.world.state.borrow_mut();
+                if state.lane_is_alive(lane) {
+                    state.queue_lane(lane);
+                }
+            }
+            Timer::Restart(process) => self.start(process),
+            Timer::Resume(process) => self.world.state.borrow_mut().end_stall(process),
+        }
+    }
+
+    fn start(&self, process: ProcessId) {
+        let (main, context) = {
+            let mut state = self.world.state.borrow_mut();
+            let woken = Arc::clone(&state.woken);
+            let this = &mut state.processes[process];
+            this.incarnation += 1;
+            this.alive = true;
+            this.ordinals = Ordinals::default();
+            this.scope = Operation::new("start", 1, Phase::Wait);
+            this.task_queued = true;
+            let incarnation = this.incarnation;
+            this.waker = Some(Arc::new(TaskWaker { process, incarnation, woken }).into());
+            let main = Rc::clone(&this.main);
+            state.ready.push_back(Runnable::Task(process, incarnation));
+            if incarnation > 1 {
+                state.note(Some(process), || format!("is started again (incarnation {incarnation})"));
+            }
+            (main, Context { world: Rc::clone(&self.world), process, incarnation })
+        };
+        let task = main(context);
+        self.world.state.borrow_mut().processes[process].task = Some(task);
+    }
+}
+
+enum Advance {
+    Moved,
+    Idle,
+    Limit,
+}
+
+/// Restores the thread's world of before.
+struct Entered(Option<Rc<World>>);
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        enter(self.0.take());
+    }
+}
+
+pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a text".to_owned())
+}
