@@ -146,8 +146,8 @@ pub enum EnqueueError {
     Conflict {
         /// The id.
         id: Name,
-        /// What is stored.
-        stored_qty: i64,
+        /// What is stored, as text: another program may have stored no number at all.
+        stored_qty: String,
         /// What was given.
         given: Qty,
     },
