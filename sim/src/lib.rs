@@ -1,1 +1,3 @@
 //! A deterministic simulator.
+
+pub mod sqlite_file;
