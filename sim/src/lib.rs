@@ -1,3 +1,4 @@
 //! A deterministic simulator.
 
+pub mod model;
 pub mod sqlite_file;
