@@ -3,3 +3,6 @@
 
 pub mod choice;
 pub mod computer;
+pub mod judge;
+pub mod model;
+pub mod sqlite_file;

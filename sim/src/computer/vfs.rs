@@ -47,7 +47,7 @@ pub(super) fn open(name: Option<&str>, flags: c_int) -> Result<Handle, c_int> {
     disk.file(file).handles += 1;
     let incarnation = state.processes[process].incarnation;
     let name = Rc::from(name.unwrap_or_default());
-    let open = OpenFile { process, incarnation, machine, file, name, is_journal, is_database, is_new };
+    let open = OpenFile { process, incarnation, lane, machine, file, name, is_journal, is_database, is_new };
     let free = state.handles.iter().position(Option::is_none);
     let handle = free.unwrap_or(state.handles.len());
     if handle == state.handles.len() {
@@ -98,7 +98,8 @@ pub(super) fn truncate(handle: Handle, size: usize) -> Result<(), c_int> {
 }
 
 /// fsync. As the unix VFS does, the first sync of a journal that was created also syncs the directory, and
-/// an error of that second sync is not reported.
+/// an error of that second sync is not reported. Nothing built on SQLite can survive such an error, so none is
+/// offered there.
 pub(super) fn sync(handle: Handle) -> Result<(), c_int> {
     let is_journal = role_of(handle, Role::DbSync, Role::JournalSync);
     if is_journal == Role::JournalSync {
@@ -133,11 +134,11 @@ pub(super) fn sync(handle: Handle) -> Result<(), c_int> {
 fn sync_directory_of(handle: Handle) -> Result<(), c_int> {
     let world = current().ok_or(sqlite::SQLITE_IOERR)?;
     let machine = world.state.borrow_mut().file(handle).ok_or(sqlite::SQLITE_IOERR)?.1.0;
-    sync_directory(machine)
+    sync_directory(machine, NONE)
 }
 
-fn sync_directory(machine: MachineId) -> Result<(), c_int> {
-    let result = enter(Role::DirSync, SYNC, 0, sqlite::SQLITE_IOERR_DIR_FSYNC);
+fn sync_directory(machine: MachineId, errors: &[Kind]) -> Result<(), c_int> {
+    let result = enter(Role::DirSync, errors, 0, sqlite::SQLITE_IOERR_DIR_FSYNC);
     let world = current().ok_or(sqlite::SQLITE_IOERR)?;
     if !world.is_alive() {
         return Err(sqlite::SQLITE_IOERR);
@@ -234,7 +235,7 @@ pub(super) fn delete(name: &str, sync_dir: bool) -> Result<(), c_int> {
         set_phase(Phase::End);
         observe_file(&world, (machine, database), Seen::JournalRetired);
     }
-    if sync_dir { sync_directory(machine) } else { Ok(()) }
+    if sync_dir { sync_directory(machine, SYNC) } else { Ok(()) }
 }
 
 pub(super) fn access(name: &str) -> Result<bool, c_int> {

@@ -126,6 +126,7 @@ pub(super) struct Lane {
 pub(super) struct OpenFile {
     pub(super) process: ProcessId,
     pub(super) incarnation: u32,
+    pub(super) lane: LaneId,
     pub(super) machine: MachineId,
     pub(super) file: FileId,
     pub(super) name: Rc<str>,
@@ -219,16 +220,25 @@ impl World {
     /// Whether a process holds any lock on a file now.
     #[must_use]
     pub fn holds_lock(&self, process: ProcessId) -> bool {
-        let mut state = self.state.borrow_mut();
-        let incarnation = state.processes[process].incarnation;
-        let state = &mut *state;
-        state.handles.iter().enumerate().any(|(handle, open)| {
-            open.as_ref().is_some_and(|open| {
-                (open.process, open.incarnation) == (process, incarnation)
-                    && state.machines[open.machine].disk.file(open.file).lock.level(handle)
-                        > super::lock::Level::None
-            })
-        })
+        let incarnation = self.state.borrow().processes[process].incarnation;
+        self.holds_lock_where(|open| (open.process, open.incarnation) == (process, incarnation))
+    }
+
+    fn holds_lock_where(&self, is_meant: impl Fn(&OpenFile) -> bool) -> bool {
+        let state = &mut *self.state.borrow_mut();
+        let machines = &mut state.machines;
+        state.handles.iter().enumerate().filter_map(|(handle, open)| Some((handle, open.as_ref()?))).any(
+            |(handle, open)| {
+                let locks = &machines[open.machine].disk.file(open.file).lock;
+                is_meant(open) && locks.level(handle) > super::lock::Level::None
+            },
+        )
+    }
+
+    /// Whether a lane holds any lock on a file now.
+    #[must_use]
+    pub fn lane_holds_lock(&self, lane: usize) -> bool {
+        self.holds_lock_where(|open| open.lane == lane)
     }
 
     /// A choice of the process that runs now, outside of SQLite. Answers "go on" for dead code and once

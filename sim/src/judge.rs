@@ -1,0 +1,240 @@
+//! What judges a run while it happens: every commit is compared with the reference model in the order in
+//! which commits become visible, every result with what the model says, and a list of properties is held
+//! against everything that is seen. A broken property is a [`Violation`]; what a run ought to reach now and
+//! then is a [`Milestone`].
+
+mod file;
+mod milestone;
+mod queue;
+mod spy;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use ackward::rules::Name;
+use ackward::storage::Durability;
+
+use crate::computer::{LockEvent, Observer, ProcessId, Trace, World, current};
+use crate::model::{InboxModel, QueueModel};
+
+pub use file::{FileJudge, Judged, Outcome};
+pub use milestone::{Milestone, Milestones};
+pub use spy::{WatchedInbox, WatchedQueue};
+
+/// A property that did not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Which, one of [`PROPERTIES`].
+    pub property: &'static str,
+    /// Where and how.
+    pub detail: String,
+    /// Virtual time since the run began, in microseconds.
+    pub at_us: i64,
+}
+
+macro_rules! properties {
+    ($($(#[$doc:meta])* $name:ident = $text:literal),+ $(,)?) => {
+        $($(#[$doc])* pub const $name: &str = $text;)+
+        /// The properties that judges hold against a run, besides the row invariants of the model.
+        pub const PROPERTIES: &[&str] = &[$($text),+];
+    };
+}
+
+properties! {
+    /// What a commit made visible is not what the contract says that the operation does.
+    COMMIT_MATCHES_MODEL = "commit-matches-model",
+    /// An operation returned something else than the contract says.
+    RESULT_MATCHES_MODEL = "result-matches-model",
+    /// An operation is one immediate transaction: it was none, or more than one.
+    ONE_TRANSACTION = "one-transaction",
+    /// An operation failed and yet its change is in place.
+    FAILURE_CHANGES_NOTHING = "failure-changes-nothing",
+    /// After a power cut the file holds something that neither was committed last nor just before it.
+    DURABLE_AFTER_POWER_CUT = "durable-after-power-cut",
+    /// A lock is held although no operation is under way.
+    NO_LOCK_LEFT = "no-lock-left",
+    /// A lock is held while the network is used.
+    NO_LOCK_WHILE_SENDING = "no-lock-while-sending",
+    /// A job was sent more often than its budget of attempts allows.
+    SENDS_WITHIN_BUDGET = "sends-within-budget",
+    /// The receiver acknowledged an effect that is not there, or not exactly once.
+    EFFECT_ONCE = "effect-once",
+    /// The file cannot be read as a database.
+    FILE_INTACT = "file-intact",
+    /// Once faults have stopped, every job is done or dead in the end.
+    SETTLES = "settles",
+    /// No code panics.
+    NO_PANIC = "no-panic",
+}
+
+/// Violations kept per run: the first says it all, a few more help to understand.
+const VIOLATIONS_MAX: usize = 8;
+
+/// All judges of one run.
+pub struct Judges {
+    /// Judges the queue file.
+    pub queue: FileJudge<QueueModel>,
+    /// Judges the receiver's inbox.
+    pub inbox: FileJudge<InboxModel>,
+    /// What was seen to be broken, in order.
+    pub violations: Vec<Violation>,
+    /// What was reached.
+    pub milestones: Milestones,
+    sends: BTreeMap<Name, i64>,
+    acknowledged: BTreeMap<Name, i64>,
+}
+
+thread_local! {
+    static JUDGES: RefCell<Option<Rc<RefCell<Judges>>>> = const { RefCell::new(None) };
+}
+
+/// Makes `judges` those of the run on this thread; returns the ones before.
+pub fn install(judges: Option<Rc<RefCell<Judges>>>) -> Option<Rc<RefCell<Judges>>> {
+    JUDGES.replace(judges)
+}
+
+/// Calls `body` with the judges of this thread's run, unless the code that runs is dead or nobody judges.
+pub fn with<T>(body: impl FnOnce(&mut Judges, &World) -> T) -> Option<T> {
+    let judges = JUDGES.with_borrow(Clone::clone)?;
+    let world = current()?;
+    if !world.is_alive() {
+        return None;
+    }
+    let mut judges = judges.borrow_mut();
+    Some(body(&mut judges, &world))
+}
+
+impl Judges {
+    /// Judges for a queue file and an inbox file, each on its machine.
+    #[must_use]
+    pub fn new(queue: Judged, inbox: Judged) -> Self {
+        Self {
+            queue: FileJudge::new(queue),
+            inbox: FileJudge::new(inbox),
+            violations: Vec::new(),
+            milestones: Milestones::default(),
+            sends: BTreeMap::new(),
+            acknowledged: BTreeMap::new(),
+        }
+    }
+
+    /// Records a broken property.
+    pub fn fail(&mut self, property: &'static str, at_us: i64, detail: String) {
+        if self.violations.len() < VIOLATIONS_MAX {
+            self.violations.push(Violation { property, detail, at_us });
+        }
+    }
+
+    /// A worker is about to send a job: it must hold no lock, and the job's budget must allow it.
+    pub fn sending(&mut self, world: &World, process: ProcessId, id: &Name) {
+        let at_us = world.now_us();
+        if world.holds_lock(process) {
+            let detail = format!("process {process} holds a lock on a file while it sends job {id}");
+            self.fail(NO_LOCK_WHILE_SENDING, at_us, detail);
+        }
+        let sends = self.sends.entry(id.clone()).or_default();
+        *sends += 1;
+        let sends = *sends;
+        let lives = 1 + self.queue.model().redrives().iter().filter(|row| row.id == *id).count() as i64;
+        // A power cut under FULL can take back a claim whose job was sent: its attempt is counted anew.
+        let taken_back = i64::from(self.queue.commits_lost());
+        if let Some(job) = self.queue.model().job(id)
+            && sends > job.max_attempts * lives + taken_back
+        {
+            let detail = format!("job {id} is sent for the {sends}th time, with max_attempts {}", job.max_attempts);
+            self.fail(SENDS_WITHIN_BUDGET, at_us, detail);
+        }
+    }
+
+    /// The receiver acknowledged a job to a sender.
+    pub fn acknowledging(&mut self, world: &World, id: &Name, qty: i64) {
+        *self.acknowledged.entry(id.clone()).or_default() += 1;
+        let effects = self.inbox.model().effects().iter().filter(|row| row.id == *id && row.qty == qty).count();
+        if effects != 1 {
+            let detail = format!("job {id} is acknowledged with {effects} effects in the receiver's inbox");
+            self.fail(EFFECT_ONCE, world.now_us(), detail);
+        }
+    }
+
+    /// What must hold in the end, whatever happened.
+    pub fn finish(&mut self, at_us: i64) {
+        for (id, times) in std::mem::take(&mut self.acknowledged) {
+            let effects = self.inbox.model().effects().iter().filter(|row| row.id == id).count();
+            if effects != 1 {
+                let detail = format!("job {id} was acknowledged {times} times and has {effects} effects");
+                self.fail(EFFECT_ONCE, at_us, detail);
+            }
+        }
+        if !self.inbox.model().agrees() {
+            self.fail(EFFECT_ONCE, at_us, "inbox, effects and totals of the receiver do not agree".to_owned());
+        }
+        if let Err(broken) = self.queue.model().check_rows() {
+            self.fail(broken.property, at_us, broken.detail);
+        }
+    }
+
+    fn take_from_files(&mut self) {
+        let found = std::mem::take(&mut self.queue.found);
+        let found = found.into_iter().chain(std::mem::take(&mut self.inbox.found));
+        for (property, at_us, detail) in found {
+            self.fail(property, at_us, detail);
+        }
+    }
+}
+
+/// The observer that hands what it sees to the judges.
+pub struct Watch(pub Rc<RefCell<Judges>>);
+
+impl Watch {
+    fn file(&self, event: &LockEvent<'_>, of: impl FnOnce(&mut dyn file::Watching, &mut Milestones)) {
+        let mut judges = self.0.borrow_mut();
+        let Judges { queue, inbox, milestones, .. } = &mut *judges;
+        if queue.judged().is(event) {
+            of(queue, milestones);
+        } else if inbox.judged().is(event) {
+            of(inbox, milestones);
+        } else {
+            return;
+        }
+        judges.take_from_files();
+    }
+}
+
+impl Observer for Watch {
+    fn write_locked(&mut self, event: &LockEvent<'_>, _trace: &mut Trace) {
+        self.file(event, |file, _| file.write_locked(event));
+    }
+
+    fn journal_retired(&mut self, event: &LockEvent<'_>, trace: &mut Trace) {
+        self.file(event, |file, milestones| file.journal_retired(event, trace, milestones));
+    }
+
+    fn unlocked(&mut self, event: &LockEvent<'_>, _trace: &mut Trace) {
+        self.file(event, |file, _| file.unlocked(event));
+    }
+
+    fn died(&mut self, process: ProcessId, _trace: &mut Trace) {
+        let mut judges = self.0.borrow_mut();
+        judges.queue.died(process);
+        judges.inbox.died(process);
+    }
+
+    fn power_cut(&mut self, machine: usize, _lost: usize, _trace: &mut Trace) {
+        let mut judges = self.0.borrow_mut();
+        judges.queue.power_cut(machine);
+        judges.inbox.power_cut(machine);
+    }
+}
+
+impl Judged {
+    /// A file that is judged, with what a power cut may take of it.
+    #[must_use]
+    pub fn new(machine: usize, file: impl Into<String>, durability: Durability) -> Self {
+        Self { machine, file: file.into(), durability }
+    }
+
+    fn is(&self, event: &LockEvent<'_>) -> bool {
+        self.machine == event.machine && self.file == event.file
+    }
+}

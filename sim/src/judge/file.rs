@@ -1,0 +1,359 @@
+//! Judges one database file against a model of what its operations do.
+//!
+//! A commit is judged at the moment that retires the journal, since that is when others can see it: the
+//! file's rows, read from its bytes, must then be those that the committing operation makes of the rows
+//! before. An operation that changes nothing is judged by the rows at the moment when it gave its write
+//! lock back.
+
+use ackward::storage::Durability;
+
+use super::{
+    COMMIT_MATCHES_MODEL, DURABLE_AFTER_POWER_CUT, FAILURE_CHANGES_NOTHING, FILE_INTACT, Milestone, Milestones,
+    ONE_TRANSACTION, RESULT_MATCHES_MODEL,
+};
+use crate::computer::{LockEvent, ProcessId, Trace};
+use crate::model::{Applied, Broken, Difference};
+use crate::sqlite_file::{Catalog, Image, Schema};
+
+/// Which file is judged.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    /// The machine's number.
+    pub machine: usize,
+    /// The file's name.
+    pub file: String,
+    /// What a power cut may take.
+    pub durability: Durability,
+}
+
+/// A reference model of a file's operations.
+pub trait Model: Clone + Default {
+    /// An operation with its arguments.
+    type Op: Clone + std::fmt::Debug;
+    /// What it returns.
+    type Result: PartialEq + std::fmt::Debug + Clone;
+
+    /// Applies an operation.
+    fn apply(&mut self, op: &Self::Op) -> Applied<Self::Result>;
+
+    /// Compares with a file's rows.
+    ///
+    /// # Errors
+    /// The first difference.
+    fn matches(&self, image: &Image<'_>, schema: &Schema) -> Result<(), Difference>;
+
+    /// Invariants of the step from an earlier committed state.
+    ///
+    /// # Errors
+    /// The first that is broken.
+    fn check_step(&self, before: &Self) -> Result<(), Broken>;
+
+    /// What a commit changed, for the story.
+    fn story(&self, before: &Self) -> Vec<String>;
+
+    /// What an operation's commit reached.
+    fn milestones(&self, before: &Self, op: &Self::Op, result: &Self::Result, reached: &mut Milestones);
+
+    /// What a result reached that a caller was given.
+    fn returned(result: &Self::Result, reached: &mut Milestones);
+}
+
+/// How an operation ended, as its caller was told.
+#[derive(Debug)]
+pub enum Outcome<R> {
+    /// It returned this.
+    Returned(R),
+    /// It failed and says that nothing has changed.
+    Failed,
+    /// It failed and says that the change may be in place: COMMIT's outcome is unknown (M8), or a hook
+    /// failed after it (Q8).
+    Unknown,
+}
+
+/// The judge of one file.
+#[derive(Debug)]
+pub struct FileJudge<M: Model> {
+    judged: Judged,
+    catalog: Catalog,
+    model: M,
+    last_commit: Option<LastCommit<M>>,
+    /// After a power cut: the states that the file may hold, until the next look settles it.
+    candidates: Vec<M>,
+    running: Vec<Option<Running<M>>>,
+    commits: u64,
+    commits_lost: u32,
+    /// Violations that were found: property, time, detail.
+    pub(super) found: Vec<(&'static str, i64, String)>,
+}
+
+#[derive(Debug)]
+struct LastCommit<M> {
+    before: M,
+    number: u64,
+    acknowledged: bool,
+}
+
+#[derive(Debug)]
+struct Running<M: Model> {
+    process: ProcessId,
+    op: Option<M::Op>,
+    /// Whether it took the write lock.
+    locked: bool,
+    /// What it must return if it changes nothing, judged when it gave its write lock back.
+    expected: Option<Applied<M::Result>>,
+    committed: Option<(u64, M::Result)>,
+}
+
+/// The part of a judge that does not depend on its model.
+pub(super) trait Watching {
+    fn write_locked(&mut self, event: &LockEvent<'_>);
+    fn journal_retired(&mut self, event: &LockEvent<'_>, trace: &mut Trace, reached: &mut Milestones);
+    fn unlocked(&mut self, event: &LockEvent<'_>);
+}
+
+impl<M: Model> FileJudge<M> {
+    pub(super) fn new(judged: Judged) -> Self {
+        Self {
+            judged,
+            catalog: Catalog::new(),
+            model: M::default(),
+            last_commit: None,
+            candidates: Vec::new(),
+            running: Vec::new(),
+            commits: 0,
+            commits_lost: 0,
+            found: Vec::new(),
+        }
+    }
+
+    /// The committed state, as the contract says it must be.
+    #[must_use]
+    pub const fn model(&self) -> &M {
+        &self.model
+    }
+
+    /// Which file this is.
+    #[must_use]
+    pub const fn judged(&self) -> &Judged {
+        &self.judged
+    }
+
+    /// How many commits a power cut took back, where the file's durability allows it.
+    #[must_use]
+    pub const fn commits_lost(&self) -> u32 {
+        self.commits_lost
+    }
+
+    /// How many commits were judged.
+    #[must_use]
+    pub const fn commits(&self) -> u64 {
+        self.commits
+    }
+
+    /// An operation begins on a lane; its arguments may not be known yet.
+    pub(super) fn begin(&mut self, process: ProcessId, lane: usize, op: Option<M::Op>) {
+        if self.running.len() <= lane {
+            self.running.resize_with(lane + 1, || None);
+        }
+        self.running[lane] = Some(Running { process, op, locked: false, expected: None, committed: None });
+    }
+
+    /// The arguments of the operation on a lane are known now.
+    pub(super) fn set_op(&mut self, lane: usize, op: M::Op) {
+        if let Some(Some(running)) = self.running.get_mut(lane) {
+            running.op = Some(op);
+        }
+    }
+
+    /// The operation on a lane ended.
+    pub(super) fn end(&mut self, lane: usize, at_us: i64, outcome: Outcome<M::Result>) {
+        let Some(running) = self.running.get_mut(lane).and_then(Option::take) else { return };
+        let Running { op, expected, committed, .. } = running;
+        match (outcome, committed) {
+            (Outcome::Returned(result), Some((number, wanted))) => {
+                if let Some(last) = self.last_commit.as_mut().filter(|last| last.number == number) {
+                    last.acknowledged = true;
+                }
+                if result != wanted {
+                    let detail = format!("{op:?} committed and returned {result:?}, expected {wanted:?}");
+                    self.found.push((RESULT_MATCHES_MODEL, at_us, detail));
+                }
+            }
+            (Outcome::Returned(result), None) => self.judge_unchanged(op, expected, &result, at_us),
+            (Outcome::Failed, Some(_)) => {
+                let detail = format!("{op:?} failed, but its change is committed");
+                self.found.push((FAILURE_CHANGES_NOTHING, at_us, detail));
+            }
+            (Outcome::Failed | Outcome::Unknown, _) => {}
+        }
+    }
+
+    fn judge_unchanged(
+        &mut self,
+        op: Option<M::Op>,
+        expected: Option<Applied<M::Result>>,
+        result: &M::Result,
+        at_us: i64,
+    ) {
+        let Some(expected) = expected else {
+            let detail = format!("{op:?} returned {result:?} without ever having held the write lock");
+            self.found.push((ONE_TRANSACTION, at_us, detail));
+            return;
+        };
+        if expected.changed {
+            let detail = format!("{op:?} returned {result:?} without a commit; it must change rows");
+            self.found.push((ONE_TRANSACTION, at_us, detail));
+        } else if expected.result != *result {
+            let detail = format!("{op:?} returned {result:?}, expected {:?}", expected.result);
+            self.found.push((RESULT_MATCHES_MODEL, at_us, detail));
+        }
+    }
+
+    pub(super) fn died(&mut self, process: ProcessId) {
+        for running in &mut self.running {
+            if running.as_ref().is_some_and(|running| running.process == process) {
+                *running = None;
+            }
+        }
+    }
+
+    /// The file's machine lost power. Under FULL the last commit may be taken back; under EXTRA only one
+    /// that nobody was told of.
+    pub(super) fn power_cut(&mut self, machine: usize) {
+        if machine != self.judged.machine {
+            return;
+        }
+        if self.candidates.is_empty() {
+            self.candidates.push(self.model.clone());
+        }
+        if let Some(last) = self.last_commit.take()
+            && (self.judged.durability == Durability::Full || !last.acknowledged)
+        {
+            self.candidates.push(last.before);
+        }
+    }
+
+    fn settle(&mut self, event: &LockEvent<'_>) {
+        if self.candidates.is_empty() {
+            return;
+        }
+        let candidates = std::mem::take(&mut self.candidates);
+        let mut difference = None;
+        for (age, candidate) in candidates.into_iter().enumerate() {
+            match self.compare(&candidate, event) {
+                Ok(()) => {
+                    self.commits_lost += u32::from(age > 0);
+                    self.model = candidate;
+                    return;
+                }
+                Err(found) => difference = difference.or(Some(found)),
+            }
+        }
+        let detail = format!("after the power cut: {}", difference.unwrap_or_default());
+        self.found.push((DURABLE_AFTER_POWER_CUT, event.at_us, detail));
+    }
+
+    fn compare(&mut self, model: &M, event: &LockEvent<'_>) -> Result<(), String> {
+        if event.image.is_empty() {
+            let empty = Schema::default();
+            return match Image::new(event.image) {
+                Ok(image) => model.matches(&image, &empty).map_err(|difference| difference.to_string()),
+                Err(malformed) => Err(malformed.to_string()),
+            };
+        }
+        let image = Image::new(event.image).map_err(|malformed| malformed.to_string())?;
+        let schema = self.catalog.schema(&image).map_err(|malformed| malformed.to_string())?;
+        model.matches(&image, schema).map_err(|difference| difference.to_string())
+    }
+
+    fn commit(
+        &mut self,
+        event: &LockEvent<'_>,
+        after: M,
+        result: &M::Result,
+        trace: &mut Trace,
+        reached: &mut Milestones,
+    ) {
+        let before = std::mem::replace(&mut self.model, after);
+        self.commits += 1;
+        if let Err(broken) = self.model.check_step(&before) {
+            self.found.push((broken.property, event.at_us, broken.detail));
+        }
+        if let Some(op) = self.running.get(event.lane).and_then(Option::as_ref).and_then(|run| run.op.as_ref()) {
+            self.model.milestones(&before, op, result, reached);
+        }
+        if trace.is_recording() {
+            for line in self.model.story(&before) {
+                trace.note(event.at_us, event.process_name, || format!("COMMIT {line}"));
+            }
+        }
+        self.last_commit = Some(LastCommit { before, number: self.commits, acknowledged: false });
+    }
+}
+
+impl<M: Model> Watching for FileJudge<M> {
+    fn write_locked(&mut self, event: &LockEvent<'_>) {
+        if let Some(Some(running)) = self.running.get_mut(event.lane) {
+            running.locked = true;
+        }
+        self.settle(event);
+    }
+
+    fn journal_retired(&mut self, event: &LockEvent<'_>, trace: &mut Trace, reached: &mut Milestones) {
+        let running = self.running.get(event.lane).and_then(Option::as_ref);
+        if !self.candidates.is_empty() {
+            reached.reach(Milestone::HotJournal);
+            self.settle(event);
+            return;
+        }
+        let was_dead = running.is_none_or(|running| !running.locked);
+        let op = running.filter(|running| running.committed.is_none()).and_then(|running| running.op.clone());
+        let Some(op) = op else {
+            match self.compare(&self.model.clone(), event) {
+                Ok(()) if was_dead => reached.reach(Milestone::HotJournal),
+                Ok(()) => {}
+                Err(difference) => self.unexpected(event, &difference),
+            }
+            return;
+        };
+        let mut after = self.model.clone();
+        let applied = after.apply(&op);
+        let Err(difference) = self.compare(&after, event) else {
+            if applied.changed {
+                if let Some(Some(running)) = self.running.get_mut(event.lane) {
+                    running.committed = Some((self.commits + 1, applied.result.clone()));
+                }
+                self.commit(event, after, &applied.result, trace, reached);
+            }
+            return;
+        };
+        if self.compare(&self.model.clone(), event).is_ok() {
+            // Rolled back: by this operation itself, or the journal of a dead one that it found.
+            if was_dead {
+                reached.reach(Milestone::HotJournal);
+            }
+            return;
+        }
+        let detail = format!("{op:?} by {} committed: {difference}", event.process_name);
+        self.found.push((COMMIT_MATCHES_MODEL, event.at_us, detail));
+    }
+
+    fn unlocked(&mut self, event: &LockEvent<'_>) {
+        let Some(Some(running)) = self.running.get_mut(event.lane) else { return };
+        if running.committed.is_some() {
+            return;
+        }
+        if let Some(op) = &running.op {
+            running.expected = Some(self.model.clone().apply(op));
+        }
+    }
+}
+
+impl<M: Model> FileJudge<M> {
+    fn unexpected(&mut self, event: &LockEvent<'_>, difference: &str) {
+        let property = if Image::new(event.image).is_ok() { COMMIT_MATCHES_MODEL } else { FILE_INTACT };
+        let detail =
+            format!("{} by {} committed a second time or out of turn: {difference}", event.operation, event.process_name);
+        self.found.push((property, event.at_us, detail));
+    }
+}

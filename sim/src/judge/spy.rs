@@ -1,0 +1,247 @@
+//! Wrappers that tell the judges which operation runs on which lane, and how it ended. They change nothing:
+//! whatever implements the seam behind them is what is tested.
+
+use ackward::port::Fault;
+use ackward::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome as FinishOutcome, Ticket, Ttl};
+use ackward::storage::{
+    AcceptError, Accepted, ClaimError, EnqueueError, Enqueued, FinishError, Finished, Inbox, LeaseQueue, Now,
+    RedriveError, Released, Renewed, StorageError,
+};
+
+use super::file::{FileJudge, Model, Outcome};
+use super::{Judges, Milestone, Milestones, NO_LOCK_LEFT, with};
+use crate::computer::current;
+use crate::model::{InboxModel, InboxOp, InboxResult, QueueModel, QueueOp, QueueResult};
+
+/// A lease queue that is watched.
+#[derive(Debug)]
+pub struct WatchedQueue<Q>(pub Q);
+
+/// An inbox that is watched.
+#[derive(Debug)]
+pub struct WatchedInbox(pub Inbox);
+
+/// What the judges are told of an error.
+enum Failure {
+    /// An answer that the model knows too, such as a conflict.
+    Answer(QueueResult),
+    Storage { unknown: bool, busy: bool },
+    /// A hook failed, before or after the commit.
+    Hook,
+    /// The clock was out of range.
+    Clock,
+}
+
+impl From<&StorageError> for Failure {
+    fn from(error: &StorageError) -> Self {
+        Self::Storage { unknown: matches!(error, StorageError::CommitUnknown(_)), busy: error.is_busy() }
+    }
+}
+
+impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
+    fn enqueue(
+        &mut self,
+        event: &Event,
+        now: Millis,
+        ttl: Ttl,
+        max_attempts: Attempts,
+    ) -> Result<Enqueued, EnqueueError> {
+        begin(Some(QueueOp::Enqueue { event: event.clone(), now, ttl, max_attempts }));
+        let result = self.0.enqueue(event, now, ttl, max_attempts);
+        end(result.as_ref().map(|enqueued| QueueResult::Enqueued(*enqueued)).map_err(|error| match error {
+            EnqueueError::Conflict { .. } => Failure::Answer(QueueResult::Conflict),
+            EnqueueError::Invalid(_) => Failure::Clock,
+            EnqueueError::Storage(error) => error.into(),
+        }));
+        result
+    }
+
+    fn claim_at(
+        &mut self,
+        owner: &Name,
+        now: Now<'_>,
+        lease: Lease,
+        fault: &mut dyn Fault,
+    ) -> Result<Option<Ticket>, ClaimError> {
+        begin::<QueueModel>(None);
+        let mut told = || {
+            let now = now()?;
+            tell(QueueOp::Claim { owner: owner.clone(), now, lease });
+            Ok(now)
+        };
+        let result = self.0.claim_at(owner, &mut told, lease, fault);
+        end(result.as_ref().map(|ticket| QueueResult::Claimed(ticket.clone())).map_err(claim_failure));
+        result
+    }
+
+    fn finish(
+        &mut self,
+        ticket: &Ticket,
+        outcome: FinishOutcome,
+        now: Millis,
+        delay: Delay,
+        fault: &mut dyn Fault,
+    ) -> Result<Finished, FinishError> {
+        begin(Some(QueueOp::Finish { ticket: ticket.clone(), outcome, now, delay }));
+        let result = self.0.finish(ticket, outcome, now, delay, fault);
+        end(result.as_ref().map(|finished| QueueResult::Finished(*finished)).map_err(finish_failure));
+        result
+    }
+
+    fn redrive(
+        &mut self,
+        id: &Name,
+        now: Millis,
+        ttl: Ttl,
+        note: &Name,
+        fault: &mut dyn Fault,
+    ) -> Result<(), RedriveError> {
+        begin(Some(QueueOp::Redrive { id: id.clone(), now, ttl, note: note.clone() }));
+        let result = self.0.redrive(id, now, ttl, note, fault);
+        end(result.as_ref().map(|()| QueueResult::Redriven).map_err(|error| match error {
+            RedriveError::NoSuchJob { .. } => Failure::Answer(QueueResult::NoSuchJob),
+            RedriveError::NotDead { status, .. } => Failure::Answer(QueueResult::NotDead(*status)),
+            RedriveError::Invalid(_) => Failure::Clock,
+            RedriveError::Hook(_) => Failure::Hook,
+            RedriveError::Storage(error) => error.into(),
+        }));
+        result
+    }
+
+    fn renew(
+        &mut self,
+        ticket: &Ticket,
+        now: Now<'_>,
+        lease: Lease,
+        fault: &mut dyn Fault,
+    ) -> Result<Renewed, ClaimError> {
+        begin::<QueueModel>(None);
+        let mut told = || {
+            let now = now()?;
+            tell(QueueOp::Renew { ticket: ticket.clone(), now, lease });
+            Ok(now)
+        };
+        let result = self.0.renew(ticket, &mut told, lease, fault);
+        end(result.as_ref().map(|renewed| QueueResult::Renewed(renewed.clone())).map_err(claim_failure));
+        result
+    }
+
+    fn release(&mut self, ticket: &Ticket, now: Millis, fault: &mut dyn Fault) -> Result<Released, FinishError> {
+        begin(Some(QueueOp::Release { ticket: ticket.clone(), now }));
+        let result = self.0.release(ticket, now, fault);
+        end(result.as_ref().map(|released| QueueResult::Released(*released)).map_err(finish_failure));
+        result
+    }
+}
+
+impl WatchedInbox {
+    /// As [`Inbox::accept`].
+    ///
+    /// # Errors
+    /// As [`Inbox::accept`].
+    pub fn accept(&mut self, event: &Event, at: Millis, fault: &mut dyn Fault) -> Result<Accepted, AcceptError> {
+        begin(Some(InboxOp::Receive { event: event.clone(), now: at }));
+        let result = self.0.accept(event, at, fault);
+        let told = match &result {
+            Ok(Accepted::Applied) => Outcome::Returned(InboxResult::Applied),
+            Ok(Accepted::Repeat) => Outcome::Returned(InboxResult::Duplicate),
+            Err(AcceptError::Conflict { .. }) => Outcome::Returned(InboxResult::Conflict),
+            Err(AcceptError::Hook(_) | AcceptError::Storage(StorageError::CommitUnknown(_))) => Outcome::Unknown,
+            Err(AcceptError::Storage(_)) => Outcome::Failed,
+        };
+        end_with(told);
+        result
+    }
+}
+
+fn claim_failure(error: &ClaimError) -> Failure {
+    match error {
+        ClaimError::Clock(_) => Failure::Clock,
+        ClaimError::Hook(_) => Failure::Hook,
+        ClaimError::Storage(error) => error.into(),
+    }
+}
+
+fn finish_failure(error: &FinishError) -> Failure {
+    match error {
+        FinishError::Hook(_) => Failure::Hook,
+        FinishError::Storage(error) => error.into(),
+    }
+}
+
+/// A model whose judge is among [`Judges`].
+trait Kept: Model {
+    fn judge(judges: &mut Judges) -> (&mut FileJudge<Self>, &mut Milestones);
+}
+
+impl Kept for QueueModel {
+    fn judge(judges: &mut Judges) -> (&mut FileJudge<Self>, &mut Milestones) {
+        (&mut judges.queue, &mut judges.milestones)
+    }
+}
+
+impl Kept for InboxModel {
+    fn judge(judges: &mut Judges) -> (&mut FileJudge<Self>, &mut Milestones) {
+        (&mut judges.inbox, &mut judges.milestones)
+    }
+}
+
+fn begin<M: Kept>(op: Option<M::Op>) {
+    with(|judges, world| {
+        if let (process, Some(lane)) = world.running() {
+            M::judge(judges).0.begin(process, lane, op);
+        }
+    });
+}
+
+fn tell(op: QueueOp) {
+    with(|judges, world| {
+        if let (_, Some(lane)) = world.running() {
+            judges.queue.set_op(lane, op);
+        }
+    });
+}
+
+fn end(result: Result<QueueResult, Failure>) {
+    if let Err(Failure::Storage { unknown, busy }) = &result {
+        with(|judges, _| {
+            judges.milestones.reach(match (unknown, busy) {
+                (true, _) => Milestone::CommitUnknown,
+                (_, true) => Milestone::Busy,
+                _ => Milestone::StorageError,
+            });
+        });
+    }
+    end_with::<QueueModel>(match result {
+        Ok(result) | Err(Failure::Answer(result)) => Outcome::Returned(result),
+        Err(Failure::Storage { unknown: true, .. } | Failure::Hook) => Outcome::Unknown,
+        Err(Failure::Storage { .. } | Failure::Clock) => Outcome::Failed,
+    });
+}
+
+fn end_with<M: Kept>(outcome: Outcome<M::Result>) {
+    let has_failed = matches!(outcome, Outcome::Failed | Outcome::Unknown);
+    with(|judges, world| {
+        let (process, Some(lane)) = world.running() else { return };
+        world.note(|| match &outcome {
+            Outcome::Returned(result) => format!("returns {result:?}"),
+            other => format!("fails ({other:?})"),
+        });
+        let (judge, milestones) = M::judge(judges);
+        if let Outcome::Returned(result) = &outcome {
+            M::returned(result, milestones);
+        }
+        judge.end(lane, world.now_us(), outcome);
+        if judge.commits_lost() > 0 {
+            milestones.reach(Milestone::CommitLost);
+        }
+        judges.take_from_files();
+        if world.lane_holds_lock(lane) {
+            let detail = format!("process {process} keeps a lock after an operation has ended");
+            judges.fail(NO_LOCK_LEFT, world.now_us(), detail);
+        }
+    });
+    if has_failed && let Some(world) = current().filter(|world| world.is_alive()) {
+        world.operation_failed();
+    }
+}
