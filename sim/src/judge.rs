@@ -142,7 +142,8 @@ impl Judges {
         if let Some(job) = self.queue.model().job(id)
             && sends > job.max_attempts * lives + taken_back
         {
-            let detail = format!("job {id} is sent for the {sends}th time, with max_attempts {}", job.max_attempts);
+            let detail =
+                format!("job {id} is sent for the {sends}th time, with max_attempts {}", job.max_attempts);
             self.fail(SENDS_WITHIN_BUDGET, at_us, detail);
         }
     }
@@ -150,7 +151,8 @@ impl Judges {
     /// The receiver acknowledged a job to a sender.
     pub fn acknowledging(&mut self, world: &World, id: &Name, qty: i64) {
         *self.acknowledged.entry(id.clone()).or_default() += 1;
-        let effects = self.inbox.model().effects().iter().filter(|row| row.id == *id && row.qty == qty).count();
+        let effects =
+            self.inbox.model().effects().iter().filter(|row| row.id == *id && row.qty == qty).count();
         if effects != 1 {
             let detail = format!("job {id} is acknowledged with {effects} effects in the receiver's inbox");
             self.fail(EFFECT_ONCE, world.now_us(), detail);
@@ -167,7 +169,11 @@ impl Judges {
             }
         }
         if !self.inbox.model().agrees() {
-            self.fail(EFFECT_ONCE, at_us, "inbox, effects and totals of the receiver do not agree".to_owned());
+            self.fail(
+                EFFECT_ONCE,
+                at_us,
+                "inbox, effects and totals of the receiver do not agree".to_owned(),
+            );
         }
         if let Err(broken) = self.queue.model().check_rows() {
             self.fail(broken.property, at_us, broken.detail);

@@ -52,7 +52,11 @@ async fn count(context: Context, times: u32, told: Told) {
 }
 
 /// Runs two processes that add to one counter; returns the end, what they were told, and what a third reads.
-fn race(chooser: impl ackward_sim::choice::Chooser + 'static, times: u32, recording: bool) -> (End, Told, i64) {
+fn race(
+    chooser: impl ackward_sim::choice::Chooser + 'static,
+    times: u32,
+    recording: bool,
+) -> (End, Told, i64) {
     let options = SimulationOptions { recording, limit_us: 60_000_000, ..SimulationOptions::default() };
     let mut simulation = Simulation::new(options, chooser);
     let machine = simulation.machine("host");
@@ -83,7 +87,9 @@ fn two_processes_count_together() {
     let _alone = alone();
     let (end, told, last) = race(Nothing, 20, true);
     assert_eq!((told.borrow().len(), last), (40, 40), "{:?}", end.processes);
-    assert!(end.events.iter().any(|event| event.text.contains("finds the file locked")) || end.vfs_calls > 100);
+    assert!(
+        end.events.iter().any(|event| event.text.contains("finds the file locked")) || end.vfs_calls > 100
+    );
 }
 
 #[test]

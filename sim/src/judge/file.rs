@@ -8,8 +8,8 @@
 use ackward::storage::Durability;
 
 use super::{
-    COMMIT_MATCHES_MODEL, DURABLE_AFTER_POWER_CUT, FAILURE_CHANGES_NOTHING, FILE_INTACT, Milestone, Milestones,
-    ONE_TRANSACTION, RESULT_MATCHES_MODEL,
+    COMMIT_MATCHES_MODEL, DURABLE_AFTER_POWER_CUT, FAILURE_CHANGES_NOTHING, FILE_INTACT, Milestone,
+    Milestones, ONE_TRANSACTION, RESULT_MATCHES_MODEL,
 };
 use crate::computer::{LockEvent, ProcessId, Trace};
 use crate::model::{Applied, Broken, Difference};
@@ -279,7 +279,9 @@ impl<M: Model> FileJudge<M> {
         if let Err(broken) = self.model.check_step(&before) {
             self.found.push((broken.property, event.at_us, broken.detail));
         }
-        if let Some(op) = self.running.get(event.lane).and_then(Option::as_ref).and_then(|run| run.op.as_ref()) {
+        if let Some(op) =
+            self.running.get(event.lane).and_then(Option::as_ref).and_then(|run| run.op.as_ref())
+        {
             self.model.milestones(&before, op, result, reached);
         }
         if trace.is_recording() {
@@ -352,8 +354,10 @@ impl<M: Model> Watching for FileJudge<M> {
 impl<M: Model> FileJudge<M> {
     fn unexpected(&mut self, event: &LockEvent<'_>, difference: &str) {
         let property = if Image::new(event.image).is_ok() { COMMIT_MATCHES_MODEL } else { FILE_INTACT };
-        let detail =
-            format!("{} by {} committed a second time or out of turn: {difference}", event.operation, event.process_name);
+        let detail = format!(
+            "{} by {} committed a second time or out of turn: {difference}",
+            event.operation, event.process_name
+        );
         self.found.push((property, event.at_us, detail));
     }
 }

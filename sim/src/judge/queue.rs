@@ -28,10 +28,13 @@ impl Model for QueueModel {
 
     fn story(&self, before: &Self) -> Vec<String> {
         let changed = self.jobs().iter().filter(|(seq, job)| before.jobs().get(seq) != Some(job));
-        let mut story: Vec<_> =
-            changed.map(|(seq, job)| change(before.jobs().get(seq), job)).collect();
+        let mut story: Vec<_> = changed.map(|(seq, job)| change(before.jobs().get(seq), job)).collect();
         let redrives = &self.redrives()[before.redrives().len().min(self.redrives().len())..];
-        story.extend(redrives.iter().map(|row| format!("audit: {} redriven at token {} ({})", row.id, row.token, row.note)));
+        story.extend(
+            redrives
+                .iter()
+                .map(|row| format!("audit: {} redriven at token {} ({})", row.id, row.token, row.note)),
+        );
         story
     }
 
@@ -42,7 +45,9 @@ impl Model for QueueModel {
         for (seq, job) in self.jobs() {
             let Some(old) = before.jobs().get(seq).filter(|old| *old != job) else { continue };
             match (job.status, job.reason) {
-                (Status::Leased, _) if old.status == Status::Leased && matches!(op, QueueOp::Claim { .. }) => {
+                (Status::Leased, _)
+                    if old.status == Status::Leased && matches!(op, QueueOp::Claim { .. }) =>
+                {
                     reached.reach(Milestone::Reclaim);
                 }
                 (Status::Dead, Some(Reason::Deadline)) => reached.reach(Milestone::DeadDeadline),
@@ -111,5 +116,7 @@ fn change(before: Option<&JobRow>, after: &JobRow) -> String {
     let owner = after.owner.as_ref().map(|owner| format!(", owner {owner}")).unwrap_or_default();
     let lease = after.lease_until.map(|until| format!(", lease until {until}")).unwrap_or_default();
     let JobRow { id, status, attempts, max_attempts, token, .. } = after;
-    format!("{id}: {from} -> {status} (attempt {attempts}/{max_attempts}, token {token}{owner}{lease}{reason})")
+    format!(
+        "{id}: {from} -> {status} (attempt {attempts}/{max_attempts}, token {token}{owner}{lease}{reason})"
+    )
 }

@@ -25,7 +25,10 @@ pub struct WatchedInbox(pub Inbox);
 enum Failure {
     /// An answer that the model knows too, such as a conflict.
     Answer(QueueResult),
-    Storage { unknown: bool, busy: bool },
+    Storage {
+        unknown: bool,
+        busy: bool,
+    },
     /// A hook failed, before or after the commit.
     Hook,
     /// The clock was out of range.
@@ -46,7 +49,7 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
         ttl: Ttl,
         max_attempts: Attempts,
     ) -> Result<Enqueued, EnqueueError> {
-        begin(Some(QueueOp::Enqueue { event: event.clone(), now, ttl, max_attempts }));
+        begin::<QueueModel>(Some(QueueOp::Enqueue { event: event.clone(), now, ttl, max_attempts }));
         let result = self.0.enqueue(event, now, ttl, max_attempts);
         end(result.as_ref().map(|enqueued| QueueResult::Enqueued(*enqueued)).map_err(|error| match error {
             EnqueueError::Conflict { .. } => Failure::Answer(QueueResult::Conflict),
@@ -82,7 +85,7 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
         delay: Delay,
         fault: &mut dyn Fault,
     ) -> Result<Finished, FinishError> {
-        begin(Some(QueueOp::Finish { ticket: ticket.clone(), outcome, now, delay }));
+        begin::<QueueModel>(Some(QueueOp::Finish { ticket: ticket.clone(), outcome, now, delay }));
         let result = self.0.finish(ticket, outcome, now, delay, fault);
         end(result.as_ref().map(|finished| QueueResult::Finished(*finished)).map_err(finish_failure));
         result
@@ -96,7 +99,7 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
         note: &Name,
         fault: &mut dyn Fault,
     ) -> Result<(), RedriveError> {
-        begin(Some(QueueOp::Redrive { id: id.clone(), now, ttl, note: note.clone() }));
+        begin::<QueueModel>(Some(QueueOp::Redrive { id: id.clone(), now, ttl, note: note.clone() }));
         let result = self.0.redrive(id, now, ttl, note, fault);
         end(result.as_ref().map(|()| QueueResult::Redriven).map_err(|error| match error {
             RedriveError::NoSuchJob { .. } => Failure::Answer(QueueResult::NoSuchJob),
@@ -126,8 +129,13 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
         result
     }
 
-    fn release(&mut self, ticket: &Ticket, now: Millis, fault: &mut dyn Fault) -> Result<Released, FinishError> {
-        begin(Some(QueueOp::Release { ticket: ticket.clone(), now }));
+    fn release(
+        &mut self,
+        ticket: &Ticket,
+        now: Millis,
+        fault: &mut dyn Fault,
+    ) -> Result<Released, FinishError> {
+        begin::<QueueModel>(Some(QueueOp::Release { ticket: ticket.clone(), now }));
         let result = self.0.release(ticket, now, fault);
         end(result.as_ref().map(|released| QueueResult::Released(*released)).map_err(finish_failure));
         result
@@ -139,17 +147,24 @@ impl WatchedInbox {
     ///
     /// # Errors
     /// As [`Inbox::accept`].
-    pub fn accept(&mut self, event: &Event, at: Millis, fault: &mut dyn Fault) -> Result<Accepted, AcceptError> {
-        begin(Some(InboxOp::Receive { event: event.clone(), now: at }));
+    pub fn accept(
+        &mut self,
+        event: &Event,
+        at: Millis,
+        fault: &mut dyn Fault,
+    ) -> Result<Accepted, AcceptError> {
+        begin::<InboxModel>(Some(InboxOp::Receive { event: event.clone(), now: at }));
         let result = self.0.accept(event, at, fault);
         let told = match &result {
             Ok(Accepted::Applied) => Outcome::Returned(InboxResult::Applied),
             Ok(Accepted::Repeat) => Outcome::Returned(InboxResult::Duplicate),
             Err(AcceptError::Conflict { .. }) => Outcome::Returned(InboxResult::Conflict),
-            Err(AcceptError::Hook(_) | AcceptError::Storage(StorageError::CommitUnknown(_))) => Outcome::Unknown,
+            Err(AcceptError::Hook(_) | AcceptError::Storage(StorageError::CommitUnknown(_))) => {
+                Outcome::Unknown
+            }
             Err(AcceptError::Storage(_)) => Outcome::Failed,
         };
-        end_with(told);
+        end_with::<InboxModel>(told);
         result
     }
 }

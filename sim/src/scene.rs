@@ -1,0 +1,231 @@
+//! A scenario's world: a machine with the queue file, its producer, workers and operator, and a receiver with
+//! its inbox on a machine of its own, all running the code that runs in production.
+
+mod chooser;
+mod fault;
+mod finale;
+mod operator;
+mod producer;
+mod receiver;
+mod system;
+mod template;
+mod wire;
+mod worker;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use ackward::storage::Durability;
+
+use crate::choice::{Action, Chooser, Decision, Deviation};
+use crate::computer::{End, Ending, Event, ProcessSpec, Simulation, SimulationOptions, Struck};
+use crate::judge::{self, Judged, Judges, Milestones, NO_PANIC, SETTLES, Violation, Watch};
+use crate::scenario::Scenario;
+
+pub use chooser::{SceneChooser, probabilities};
+pub use fault::SimFault;
+pub use system::{Real, System};
+
+/// The queue file's name on its machine.
+pub const QUEUE_FILE: &str = "queue.db";
+/// The inbox file's name on the receiver's machine.
+pub const INBOX_FILE: &str = "inbox.db";
+/// The true time at the beginning of every run, in ms since the Unix epoch.
+pub const EPOCH_MS: i64 = 1_000_000;
+/// How long after the last deadline a run may take to settle, in ms.
+const SETTLE_MS: i64 = 130_000;
+
+/// What came of one run.
+#[derive(Debug)]
+pub struct Report {
+    /// The seed, also of a run without random faults.
+    pub seed: u64,
+    /// The broken properties, in order; empty where all held.
+    pub violations: Vec<Violation>,
+    /// What was reached.
+    pub milestones: Milestones,
+    /// The hash of everything that happened.
+    pub hash: u64,
+    /// Virtual time, in microseconds.
+    pub at_us: i64,
+    /// Calls of SQLite into the operating system.
+    pub vfs_calls: u64,
+    /// What struck, and what of it had an effect.
+    pub struck: Struck,
+    /// Where the run left the default.
+    pub deviations: Vec<Deviation>,
+    /// Scripted deviations that did not find their point.
+    pub unmet: Vec<Deviation>,
+    /// The story, where it was to be told.
+    pub events: Vec<Event>,
+    /// All rows without times, and how each process ended.
+    pub final_state: String,
+}
+
+impl Report {
+    /// Whether every property held.
+    #[must_use]
+    pub fn has_passed(&self) -> bool {
+        self.violations.is_empty()
+    }
+}
+
+/// What the parts of a scene share.
+pub(crate) struct Stage {
+    pub(crate) scenario: Rc<Scenario>,
+    pub(crate) seed: u64,
+    pub(crate) producer_done: Cell<bool>,
+    pub(crate) operator_done: Cell<bool>,
+    pub(crate) wire: wire::Wire,
+}
+
+/// Runs a scenario's world with one seed, on the real queue.
+#[must_use]
+pub fn run(scenario: &Rc<Scenario>, seed: u64, recording: bool) -> Report {
+    run_system::<Real>(scenario, seed, recording)
+}
+
+/// Runs a scenario's world with one seed, on another system.
+#[must_use]
+pub fn run_system<S: System>(scenario: &Rc<Scenario>, seed: u64, recording: bool) -> Report {
+    let chooser = SceneChooser::new(scenario, seed);
+    run_with::<S, _>(scenario, seed, recording, chooser)
+}
+
+/// Runs a scenario's world with any chooser.
+#[must_use]
+pub fn run_with<S: System, C: Chooser + 'static>(
+    scenario: &Rc<Scenario>,
+    seed: u64,
+    recording: bool,
+    chooser: C,
+) -> Report {
+    let templates = template::templates();
+    let mut simulation = Simulation::new(options(scenario, seed, recording), chooser);
+    let host = simulation.machine("queue-host");
+    let far = simulation.machine("receiver-host");
+    simulation.install(host, QUEUE_FILE, &templates.queue);
+    simulation.install(far, INBOX_FILE, &templates.inbox);
+    let judges = Rc::new(RefCell::new(Judges::new(
+        Judged::new(host, QUEUE_FILE, scenario.durability),
+        Judged::new(far, INBOX_FILE, Durability::Extra),
+    )));
+    simulation.observe(Watch(Rc::clone(&judges)));
+    let outer = judge::install(Some(Rc::clone(&judges)));
+    let receiver = add_receiver(&mut simulation, far);
+    let stage = Rc::new(Stage {
+        scenario: Rc::clone(scenario),
+        seed,
+        producer_done: Cell::new(false),
+        operator_done: Cell::new(scenario.redrives.is_empty()),
+        wire: wire::Wire::new(receiver),
+    });
+    STAGE.set(Some(Rc::clone(&stage)));
+    populate::<S>(&mut simulation, host, &stage);
+    let hit_limit = play(&mut simulation, scenario, &stage, &judges);
+    let end = simulation.finish(hit_limit);
+    STAGE.set(None);
+    judge::install(outer);
+    report(seed, end, &judges)
+}
+
+thread_local! {
+    /// The stage of the run on this thread; the receiver's program finds its wire here.
+    static STAGE: RefCell<Option<Rc<Stage>>> = const { RefCell::new(None) };
+}
+
+pub(crate) fn stage() -> Option<Rc<Stage>> {
+    STAGE.with_borrow(Clone::clone)
+}
+
+fn options(scenario: &Scenario, seed: u64, recording: bool) -> SimulationOptions {
+    let span = |least: i64, most: i64| (least, most);
+    SimulationOptions {
+        sqlite_seed: (crate::choice::stable_hash(&seed.to_le_bytes()) >> 32) as u32,
+        epoch_ms: EPOCH_MS,
+        faults_until_us: scenario.duration_ms * 1_000,
+        limit_us: scenario.duration_ms * 1_000,
+        stall_ms: span(scenario.faults.stall_ms.min(), scenario.faults.stall_ms.max()),
+        clock_jump_ms: span(scenario.faults.clock_jump_ms.min(), scenario.faults.clock_jump_ms.max()),
+        recording,
+        ..SimulationOptions::default()
+    }
+}
+
+fn add_receiver(simulation: &mut Simulation, machine: usize) -> usize {
+    let spec = ProcessSpec { restarts: u32::MAX, restart_after_ms: 200, ..ProcessSpec::new("receiver", machine) };
+    simulation.process(spec, receiver::receive)
+}
+
+fn populate<S: System>(simulation: &mut Simulation, host: usize, stage: &Rc<Stage>) {
+    let patient = |name: &str| ProcessSpec { restarts: u32::MAX, restart_after_ms: 100, ..ProcessSpec::new(name, host) };
+    let shared = Rc::clone(stage);
+    simulation.process(patient("producer"), move |context| producer::produce::<S>(context, Rc::clone(&shared)));
+    for (name, settings) in stage.scenario.worker_processes() {
+        let spec = ProcessSpec {
+            clock_skew_ms: settings.clock_skew_ms,
+            restarts: u32::try_from(settings.restarts).unwrap_or(u32::MAX),
+            restart_after_ms: settings.restart_after_ms,
+            ..ProcessSpec::new(name.as_str(), host)
+        };
+        let orders = Rc::new(worker::Post::new(name, settings));
+        let shared = Rc::clone(stage);
+        simulation.process(spec, move |context| worker::work::<S>(context, Rc::clone(&orders), Rc::clone(&shared)));
+    }
+    if !stage.operator_done.get() {
+        let shared = Rc::clone(stage);
+        simulation.process(patient("operator"), move |context| operator::operate::<S>(context, Rc::clone(&shared)));
+    }
+}
+
+/// Runs until everything is settled; returns whether that did not happen.
+fn play(simulation: &mut Simulation, scenario: &Scenario, stage: &Rc<Stage>, judges: &Rc<RefCell<Judges>>) -> bool {
+    let is_over = || {
+        let judges = judges.borrow();
+        !judges.violations.is_empty()
+            || (stage.producer_done.get() && stage.operator_done.get() && judges.is_settled())
+    };
+    if !simulation.run_until(is_over) {
+        return false;
+    }
+    // Faults are over: whatever died for good is started once more by hand, and then everything must settle.
+    simulation.stop_faults();
+    simulation.revive();
+    simulation.set_limit_us((scenario.duration_ms + SETTLE_MS) * 1_000);
+    simulation.run_until(is_over)
+}
+
+fn report(seed: u64, end: End, judges: &Rc<RefCell<Judges>>) -> Report {
+    let mut judges = judges.borrow_mut();
+    for (name, ending) in &end.processes {
+        if let Some(Ending::Panicked(text)) = ending {
+            judges.fail(NO_PANIC, end.at_us, format!("{name} panics: {text}"));
+        }
+    }
+    if end.hit_limit {
+        let detail = format!("not settled {} ms after the beginning: {}", end.at_us / 1_000, judges.unsettled());
+        judges.fail(SETTLES, end.at_us, detail);
+    }
+    judges.finish(end.at_us);
+    let names: Vec<&str> = end.processes.iter().map(|(name, _)| name.as_str()).collect();
+    let deviations = end.deviations.iter().map(|(point, decision)| deviation(&names, point, *decision)).collect();
+    Report {
+        seed,
+        violations: std::mem::take(&mut judges.violations),
+        milestones: judges.milestones,
+        hash: end.hash,
+        at_us: end.at_us,
+        vfs_calls: end.vfs_calls,
+        struck: end.struck,
+        deviations,
+        unmet: Vec::new(),
+        final_state: finale::text(&judges, &end.processes),
+        events: end.events,
+    }
+}
+
+fn deviation(names: &[&str], point: &crate::choice::Point, decision: Decision) -> Deviation {
+    let name = |process: usize| names.get(process).copied().unwrap_or_default();
+    let action = Action::from_decision(decision, |process| name(process).to_owned());
+    Deviation { at: point.name(name(point.process)), action }
+}

@@ -1,0 +1,39 @@
+//! The operator: redrives jobs at given times; a job that is not dead by then is left alone.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use ackward::port::{Clock, Lane};
+use ackward::storage::{LeaseQueue, RedriveError};
+
+use super::producer::open;
+use super::{SimFault, Stage, System};
+use crate::computer::Context;
+use crate::judge::WatchedQueue;
+
+const RETRY: Duration = Duration::from_millis(50);
+
+pub(super) async fn operate<S: System>(context: Context, stage: Rc<Stage>) {
+    let lane = open::<S>(&context, &stage).await;
+    let mut redrives = stage.scenario.redrives.clone();
+    redrives.sort_by_key(|redrive| redrive.at_ms);
+    for redrive in redrives {
+        let now_us = context.world().now_us();
+        context.sleep_us(redrive.at_ms * 1_000 - now_us).await;
+        loop {
+            let Ok(now) = context.now() else { break };
+            let wanted = redrive.clone();
+            let job = move |queue: &mut WatchedQueue<S::Queue>| {
+                queue.redrive(&wanted.job, now, wanted.ttl_ms, &wanted.note, &mut SimFault)
+            };
+            if !matches!(lane.call("redrive", job).await, Err(RedriveError::Storage(_))) {
+                break;
+            }
+            context.sleep(RETRY).await;
+        }
+    }
+    lane.close().await;
+    if context.is_alive() {
+        stage.operator_done.set(true);
+    }
+}
