@@ -5,4 +5,5 @@ pub mod choice;
 pub mod computer;
 pub mod judge;
 pub mod model;
+pub mod scenario;
 pub mod sqlite_file;

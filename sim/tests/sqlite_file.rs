@@ -43,7 +43,7 @@ fn jobs_read_as_sqlite_reads_them() {
 fn random_tables_read_as_sqlite_reads_them() {
     for seed in 0..60 {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
-        let page_size = 512 << random.next_u32() % 8;
+        let page_size = 512 << (random.next_u32() % 8);
         let file = Database::new(&format!(
             "PRAGMA page_size={page_size};
              CREATE TABLE other(a);

@@ -1,5 +1,8 @@
 //! The lease queue (contract, part Q and M10 to M12) over plain maps.
 
+mod file;
+mod op;
+
 use std::collections::BTreeMap;
 
 use ackward::rules::{
@@ -7,54 +10,9 @@ use ackward::rules::{
 };
 use ackward::storage::{Enqueued, Finished, Released, Renewed};
 
-use crate::sqlite_file::{Image, Schema, ValueRef};
-
-use super::compare::{Difference, Shape};
-use super::row::{JOBS, REDRIVES};
 use super::{Applied, JobRow, RedriveRow};
 
-/// Every operation of the queue, with its arguments. Spans are in ms, times in ms since the epoch.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are the arguments of ackward::storage::LeaseQueue")]
-pub enum QueueOp {
-    /// Q20 to Q24.
-    Enqueue { event: Event, now: Millis, ttl: Ttl, max_attempts: Attempts },
-    /// Q25 to Q34.
-    Claim { owner: Name, now: Millis, lease: Lease },
-    /// Q35 to Q41.
-    Finish { ticket: Ticket, outcome: Outcome, now: Millis, delay: Delay },
-    /// Q42 to Q46.
-    Redrive { id: Name, now: Millis, ttl: Ttl, note: Name },
-    /// M10.
-    Renew { ticket: Ticket, now: Millis, lease: Lease },
-    /// M10.
-    Release { ticket: Ticket, now: Millis },
-}
-
-/// Every result of the queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum QueueResult {
-    /// Q21, Q22.
-    Enqueued(Enqueued),
-    /// Q23: the id exists with another quantity.
-    Conflict,
-    /// Q32, or none (Q28).
-    Claimed(Option<Ticket>),
-    /// Q36, Q41.
-    Finished(Finished),
-    /// Q45.
-    Redriven,
-    /// Q43.
-    NoSuchJob,
-    /// Q43, with the job's status.
-    NotDead(Status),
-    /// M10.
-    Renewed(Renewed),
-    /// M10.
-    Released(Released),
-    /// `now + ttl` lies beyond 10^15, which only wide limits (M11) let happen.
-    Invalid,
-}
+pub use op::{QueueOp, QueueResult};
 
 /// The two tables and their AUTOINCREMENT counters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -67,9 +25,6 @@ pub struct QueueModel {
     jobs_seq_last: i64,
     redrives_seq_last: i64,
 }
-
-/// SQLite's AUTOINCREMENT counters.
-const SEQUENCES: Shape<2> = Shape { table: "sqlite_sequence", columns: ["name", "seq"] };
 
 impl QueueModel {
     /// An empty queue.
@@ -248,55 +203,6 @@ impl QueueModel {
     fn held(&mut self, ticket: &Ticket, now_ms: i64) -> Option<&mut JobRow> {
         let job = self.jobs.get_mut(self.ids.get(&ticket.id)?)?;
         job.accepts(ticket, now_ms).then_some(job)
-    }
-
-    /// Reads the rows of a file; absent tables are empty.
-    ///
-    /// # Errors
-    /// [`Difference`] where the file is corrupt or a column holds no value of its kind.
-    pub fn from_image(image: &Image<'_>, schema: &Schema) -> Result<Self, Difference> {
-        let mut model = Self::new();
-        if let Some(table) = schema.table(JOBS.table) {
-            image.for_each_row(table, |seq, values| {
-                let job = JobRow::from_values(seq, values)?;
-                model.ids.insert(job.id.clone(), seq);
-                model.jobs.insert(seq, job);
-                Ok::<_, Difference>(())
-            })?;
-        }
-        if let Some(table) = schema.table(REDRIVES.table) {
-            image.for_each_row(table, |seq, values| {
-                model.redrives.push(RedriveRow::from_values(seq, values)?);
-                Ok::<_, Difference>(())
-            })?;
-        }
-        if let Some(table) = schema.table(SEQUENCES.table) {
-            image.for_each_row(table, |_, values| {
-                match *values {
-                    [ValueRef::Text("jobs"), ValueRef::Int(last)] => model.jobs_seq_last = last,
-                    [ValueRef::Text("redrives"), ValueRef::Int(last)] => model.redrives_seq_last = last,
-                    _ => {}
-                }
-                Ok::<_, Difference>(())
-            })?;
-        }
-        Ok(model)
-    }
-
-    /// Compares with the rows of a file, AUTOINCREMENT counters included; an absent table is empty.
-    ///
-    /// # Errors
-    /// The first [`Difference`].
-    pub fn matches(&self, image: &Image<'_>, schema: &Schema) -> Result<(), Difference> {
-        JOBS.compare(image, schema, self.jobs.iter().map(|(seq, job)| (*seq, job.cells(*seq))))?;
-        REDRIVES.compare(image, schema, self.redrives.iter().map(|row| (row.seq, row.cells())))?;
-        let counters = [(JOBS.table, self.jobs_seq_last), (REDRIVES.table, self.redrives_seq_last)];
-        let counters = counters.into_iter().filter(|(_, last)| *last > 0);
-        SEQUENCES.compare_by_name(
-            image,
-            schema,
-            counters.map(|(table, last)| [ValueRef::Text(table), ValueRef::Int(last)]),
-        )
     }
 }
 

@@ -1,0 +1,277 @@
+//! The scenario file of `cargo sim`: which jobs, workers and faults a run has, and what is expected of it.
+//!
+//! A [`Scenario`] that exists is valid. Files are TOML; every error names file, line, column, key, value and
+//! what is allowed. What a fault does, and where its points lie, belongs to the engine.
+
+mod check;
+mod error;
+mod faults;
+mod field;
+mod point;
+pub mod vocabulary;
+mod write;
+
+use std::io::Read;
+use std::path::Path;
+
+use ackward::rules::{Attempts, Event, Lease, Name, Qty, Ttl};
+use ackward::storage::Durability;
+use serde::{Deserialize, Serialize};
+
+pub use error::ScenarioError;
+pub use faults::{Faults, Probability, SpanMs};
+pub use point::{Action, Point};
+
+/// Largest scenario file, in bytes.
+const FILE_LEN_MAX: u64 = 1 << 20;
+
+/// A validated scenario.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// What the scenario shows: one line of 1 to 300 characters. Required.
+    #[serde(with = "field::sentence")]
+    pub about: String,
+    /// When faults stop, in ms of virtual time, 1 to 3,600,000; afterwards the run must settle. Default
+    /// 60,000.
+    #[serde(with = "field::duration", default = "field::duration::default")]
+    pub duration_ms: i64,
+    /// Durability of the queue file: `full` (default) or `extra`.
+    #[serde(with = "field::durability", default = "field::durability::default")]
+    pub durability: Durability,
+    /// Jobs and when they arrive, `[[job]]`; at least one, at most 10,000 in all. The same id may arrive twice.
+    #[serde(rename = "job", default)]
+    pub jobs: Vec<Job>,
+    /// Worker processes, `[[worker]]`; at least one, at most 64 in all.
+    #[serde(rename = "worker", default)]
+    pub workers: Vec<Worker>,
+    /// The receiver, on a machine of its own.
+    #[serde(default)]
+    pub receiver: Receiver,
+    /// What the operator redrives, `[[redrive]]`.
+    #[serde(rename = "redrive", default)]
+    pub redrives: Vec<Redrive>,
+    /// How likely each fault is.
+    #[serde(default)]
+    pub faults: Faults,
+    /// What happens exactly so, `[[deviation]]`; at most 1,000.
+    #[serde(rename = "deviation", default)]
+    pub deviations: Vec<Deviation>,
+    /// What the run must show.
+    #[serde(default)]
+    pub expect: Expect,
+}
+
+/// A job, or several like it, that the producer enqueues.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// The identifier (Q1). Required. With `count` above 1 the jobs are `id-1`, `id-2`, …
+    #[serde(with = "field::name")]
+    pub id: Name,
+    /// The quantity, 1 to 1000. Default 1.
+    #[serde(with = "field::qty", default = "field::qty::default")]
+    pub qty: Qty,
+    /// When the first one arrives, in ms from the start, 0 to `duration_ms`. Default 0.
+    #[serde(with = "field::moment", default = "field::moment::default")]
+    pub at_ms: i64,
+    /// The time to live, in ms, 1 to 60,000. Default 30,000.
+    #[serde(with = "field::ttl", default = "field::ttl::default")]
+    pub ttl_ms: Ttl,
+    /// The budget of attempts, 1 to 16. Default 3.
+    #[serde(with = "field::attempts", default = "field::attempts::default")]
+    pub max_attempts: Attempts,
+    /// How many such jobs, 1 to 10,000. Default 1.
+    #[serde(with = "field::job_count", default = "field::job_count::default")]
+    pub count: i64,
+    /// The time between two of them, in ms, 0 to 3,600,000. Default 0.
+    #[serde(with = "field::moment", default = "field::moment::default")]
+    pub every_ms: i64,
+}
+
+/// A worker process, or several like it, on the queue's machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Worker {
+    /// The process's name, and its owner name in the queue (Q1); unique, not one of
+    /// [`vocabulary::PROCESSES`]. Required. With `count` above 1 the workers are `name-1`, `name-2`, …
+    #[serde(with = "field::name")]
+    pub name: Name,
+    /// The lease that it takes, in ms, 1 to 60,000. Default 1000.
+    #[serde(with = "field::lease", default = "field::lease::default")]
+    pub lease_ms: Lease,
+    /// How long it waits where it found nothing, in ms, 1 to 60,000. Default 100.
+    #[serde(with = "field::poll", default = "field::poll::default")]
+    pub poll_ms: i64,
+    /// How far its clock is ahead (or behind, below 0), in ms, −600,000 to 600,000. Default 0.
+    #[serde(with = "field::skew", default = "field::skew::default")]
+    pub clock_skew_ms: i64,
+    /// How long after a kill it starts again, in ms, 0 to 600,000. Default 500.
+    #[serde(with = "field::restart_after", default = "field::restart_after::default")]
+    pub restart_after_ms: i64,
+    /// How often it starts again, 0 to 1000. Default 10.
+    #[serde(with = "field::restarts", default = "field::restarts::default")]
+    pub restarts: i64,
+    /// How many such workers, 1 to 64. Default 1.
+    #[serde(with = "field::worker_count", default = "field::worker_count::default")]
+    pub count: i64,
+}
+
+/// The receiver and the sender's patience with it. Its inbox is a SQLite file on its own machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Receiver {
+    /// How long it works on a request, in ms, 0 to 60,000. Default 5.
+    #[serde(with = "field::service", default = "field::service::default")]
+    pub service_ms: i64,
+    /// How long a sender waits for its reply, in ms, 1 to 60,000. Default 2000.
+    #[serde(with = "field::timeout", default = "field::timeout::default")]
+    pub timeout_ms: i64,
+}
+
+impl Default for Receiver {
+    fn default() -> Self {
+        Self { service_ms: field::service::default(), timeout_ms: field::timeout::default() }
+    }
+}
+
+/// An operator's redrive; where the job is not dead by then, it is refused (Q43) and nothing happens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Redrive {
+    /// The job, one that arrives in this scenario. Required.
+    #[serde(with = "field::name")]
+    pub job: Name,
+    /// When, in ms from the start, 0 to `duration_ms`. Required.
+    #[serde(with = "field::moment")]
+    pub at_ms: i64,
+    /// The new time to live, in ms, 1 to 60,000. Default 30,000.
+    #[serde(with = "field::ttl", default = "field::ttl::default")]
+    pub ttl_ms: Ttl,
+    /// Why (Q1). Default `redriven`.
+    #[serde(with = "field::name", default = "field::note_default")]
+    pub note: Name,
+}
+
+/// One answer that is not "nothing special happens".
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deviation {
+    /// Where: `process/incarnation/operation#n/phase/role#m`. Required.
+    pub at: Point,
+    /// What: one of [`vocabulary::ACTIONS`], with `=number` where it has an amount (`stall=300`). Required.
+    #[serde(rename = "do")]
+    pub action: Action,
+}
+
+/// What the runs must show.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    /// What must be reached at least once within `seeds` seeds, of [`vocabulary::SOMETIMES`]. Default none.
+    #[serde(with = "field::sometimes", default)]
+    pub sometimes: Vec<String>,
+    /// After how many seeds `sometimes` is judged, 1 to 1,000,000. Default 500.
+    #[serde(with = "field::seeds", default = "field::seeds::default")]
+    pub seeds: i64,
+    /// The property that must fail, of [`vocabulary::PROPERTIES`]: for canaries, whose bug must be found.
+    #[serde(with = "field::fails", default, skip_serializing_if = "Option::is_none")]
+    pub fails: Option<String>,
+}
+
+impl Default for Expect {
+    fn default() -> Self {
+        Self { sometimes: Vec::new(), seeds: field::seeds::default(), fails: None }
+    }
+}
+
+/// A single job's arrival.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// When, in ms from the start.
+    pub at_ms: i64,
+    /// What is enqueued.
+    pub event: Event,
+    /// Its time to live.
+    pub ttl: Ttl,
+    /// Its budget of attempts.
+    pub max_attempts: Attempts,
+}
+
+impl Scenario {
+    /// Reads a scenario file.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] where it cannot be read, is larger than 1 MiB, or is no valid scenario.
+    pub fn load(path: &Path) -> Result<Self, ScenarioError> {
+        let file = path.display().to_string();
+        let mut bytes = Vec::new();
+        let read =
+            std::fs::File::open(path).and_then(|file| file.take(FILE_LEN_MAX + 1).read_to_end(&mut bytes));
+        if let Err(error) = read {
+            return Err(ScenarioError::unreadable(file, &error));
+        }
+        if bytes.len() as u64 > FILE_LEN_MAX {
+            return Err(ScenarioError::at_start(
+                &file,
+                "the file is larger than 1 MiB, allowed: up to 1 MiB",
+            ));
+        }
+        Self::parse(&file, &bytes)
+    }
+
+    /// Reads a scenario from bytes; `file` is the name for errors.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] where it is no valid scenario.
+    pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, ScenarioError> {
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => return Err(ScenarioError::not_utf8(file, bytes, error.valid_up_to())),
+        };
+        let scenario: Self =
+            toml::from_str(text).map_err(|error| ScenarioError::from_toml(file, text, &error))?;
+        check::check(&scenario).map_err(|problem| ScenarioError::from_problem(file, text, &problem))?;
+        Ok(scenario)
+    }
+
+    /// The scenario as TOML text that [`parse`](Self::parse) reads back as the same; defaults are left out.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        write::to_toml(self)
+    }
+
+    /// Every single job's arrival, in the order of the file.
+    #[must_use]
+    pub fn arrivals(&self) -> Vec<Arrival> {
+        let mut arrivals = Vec::new();
+        for job in &self.jobs {
+            for at in 0..job.count {
+                let Some(id) = numbered(&job.id, at, job.count) else { continue };
+                let event = Event { id, qty: job.qty };
+                let at_ms = job.at_ms + at * job.every_ms;
+                arrivals.push(Arrival { at_ms, event, ttl: job.ttl_ms, max_attempts: job.max_attempts });
+            }
+        }
+        arrivals
+    }
+
+    /// Every single worker's name with its settings, in the order of the file.
+    #[must_use]
+    pub fn worker_processes(&self) -> Vec<(Name, &Worker)> {
+        let mut processes = Vec::new();
+        for worker in &self.workers {
+            let names = (0..worker.count).filter_map(|at| numbered(&worker.name, at, worker.count));
+            processes.extend(names.map(|name| (name, worker)));
+        }
+        processes
+    }
+}
+
+/// The name of one of `count`, counted from 0; none where it would be too long, which [`check`] refuses.
+fn numbered(name: &Name, at: i64, count: i64) -> Option<Name> {
+    if count == 1 {
+        return Some(name.clone());
+    }
+    Name::new("name", &format!("{name}-{}", at + 1)).ok()
+}

@@ -1,0 +1,142 @@
+//! What no single value can tell: names that must be unique, references, sums.
+
+use std::collections::BTreeSet;
+
+use ackward::rules::Name;
+
+use super::error::suggestion;
+use super::vocabulary::PROCESSES;
+use super::{Scenario, numbered};
+
+/// Most jobs of a scenario, and most workers.
+const JOBS_MAX: i64 = 10_000;
+const WORKERS_MAX: i64 = 64;
+const DEVIATIONS_MAX: usize = 1000;
+
+/// A value that does not fit the others: the key's path, and what is wrong with it.
+pub(super) struct Problem {
+    pub(super) path: String,
+    pub(super) message: String,
+}
+
+fn problem(path: impl Into<String>, message: impl Into<String>) -> Problem {
+    Problem { path: path.into(), message: message.into() }
+}
+
+/// Checks the scenario as a whole.
+pub(super) fn check(scenario: &Scenario) -> Result<(), Problem> {
+    count("job", scenario.jobs.iter().map(|job| job.count), JOBS_MAX)?;
+    count("worker", scenario.workers.iter().map(|worker| worker.count), WORKERS_MAX)?;
+    let jobs = jobs(scenario)?;
+    let workers = workers(scenario)?;
+    redrives(scenario, &jobs)?;
+    deviations(scenario, &workers)
+}
+
+fn count(key: &str, counts: impl Iterator<Item = i64>, max: i64) -> Result<(), Problem> {
+    let mut sum = 0;
+    for (at, count) in counts.enumerate() {
+        sum += count;
+        if sum > max {
+            return Err(problem(format!("{key}[{at}]"), format!("makes {sum} in all, allowed: up to {max}")));
+        }
+    }
+    if sum == 0 {
+        return Err(problem("", format!("there is no [[{key}]], allowed: at least one")));
+    }
+    Ok(())
+}
+
+/// The ids of all jobs.
+fn jobs(scenario: &Scenario) -> Result<BTreeSet<Name>, Problem> {
+    let mut ids = BTreeSet::new();
+    for (at, job) in scenario.jobs.iter().enumerate() {
+        let last_ms = job.at_ms + (job.count - 1) * job.every_ms;
+        if last_ms > scenario.duration_ms {
+            let key = if job.at_ms > scenario.duration_ms { "at_ms" } else { "every_ms" };
+            let message = format!("lets a job arrive at {last_ms} ms, allowed: up to {}", duration(scenario));
+            return Err(problem(format!("job[{at}].{key}"), message));
+        }
+        ids.extend(
+            all_numbered(&job.id, job.count).map_err(|message| problem(format!("job[{at}].id"), message))?,
+        );
+    }
+    Ok(ids)
+}
+
+/// The names of all workers.
+fn workers(scenario: &Scenario) -> Result<BTreeSet<Name>, Problem> {
+    let mut names = BTreeSet::new();
+    for (at, worker) in scenario.workers.iter().enumerate() {
+        let place = format!("worker[{at}].name");
+        for name in all_numbered(&worker.name, worker.count).map_err(|message| problem(&place, message))? {
+            let is_taken = PROCESSES.contains(&name.as_str());
+            if is_taken || !names.insert(name.clone()) {
+                let message = format!(
+                    "gives a second process the name {:?}, allowed: a name of its own, not one of {}",
+                    name.as_str(),
+                    PROCESSES.join(", ")
+                );
+                return Err(problem(place, message));
+            }
+        }
+    }
+    Ok(names)
+}
+
+fn redrives(scenario: &Scenario, jobs: &BTreeSet<Name>) -> Result<(), Problem> {
+    for (at, redrive) in scenario.redrives.iter().enumerate() {
+        if !jobs.contains(&redrive.job) {
+            let known: Vec<_> = jobs.iter().map(Name::as_str).collect();
+            let message = unknown(redrive.job.as_str(), "the id of a [[job]]", &known);
+            return Err(problem(format!("redrive[{at}].job"), message));
+        }
+        if redrive.at_ms > scenario.duration_ms {
+            let message = format!("is {}, allowed: up to {}", redrive.at_ms, duration(scenario));
+            return Err(problem(format!("redrive[{at}].at_ms"), message));
+        }
+    }
+    Ok(())
+}
+
+fn deviations(scenario: &Scenario, workers: &BTreeSet<Name>) -> Result<(), Problem> {
+    if scenario.deviations.len() > DEVIATIONS_MAX {
+        let message = format!("makes more than {DEVIATIONS_MAX} in all, allowed: up to {DEVIATIONS_MAX}");
+        return Err(problem(format!("deviation[{DEVIATIONS_MAX}]"), message));
+    }
+    let known: Vec<_> = workers.iter().map(Name::as_str).chain(PROCESSES.iter().copied()).collect();
+    let mut points = BTreeSet::new();
+    for (at, deviation) in scenario.deviations.iter().enumerate() {
+        let place = format!("deviation[{at}].at");
+        if !known.contains(&deviation.at.process.as_str()) {
+            return Err(problem(place, unknown(&deviation.at.process, "as process a worker's name", &known)));
+        }
+        if !points.insert(&deviation.at) {
+            return Err(problem(
+                place,
+                "names a point that has an answer already, allowed: one answer a point",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The names of `count` like this one, or what is wrong with them.
+fn all_numbered(name: &Name, count: i64) -> Result<Vec<Name>, String> {
+    let all = (0..count).map(|at| numbered(name, at, count)).collect::<Option<_>>();
+    let longest = format!("{name}-{count}");
+    all.ok_or_else(|| format!("makes the name {longest:?}, allowed: up to {} characters", Name::LEN_MAX))
+}
+
+/// Names shown in an error.
+const SHOWN_MAX: usize = 10;
+
+fn unknown(name: &str, kind: &str, known: &[&str]) -> String {
+    let more = if known.len() > SHOWN_MAX { ", …" } else { "" };
+    let shown = known[..known.len().min(SHOWN_MAX)].join(", ");
+    format!("names {name:?}, allowed: {kind}: {shown}{more}{}", suggestion(name, known))
+}
+
+fn duration(scenario: &Scenario) -> String {
+    format!("duration_ms, {}", scenario.duration_ms)
+}

@@ -1,0 +1,296 @@
+//! Scenario files: what is read, what is refused and how, and that writing one back loses nothing.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use ackward::rules::Limits;
+use ackward::storage::Durability;
+use ackward_sim::model;
+use ackward_sim::scenario::{Faults, Scenario, ScenarioError, vocabulary};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+const SMALL: &str = "about = \"Small.\"\n[[job]]\nid = \"cake\"\n[[worker]]\nname = \"w\"\n";
+
+/// Every key, none with its default.
+const WHOLE: &str = r#"about = 'Two workers race; "one" gets the ticket.'
+duration_ms = 50000
+durability = "extra"
+
+[[job]]
+id = "cake"
+qty = 3
+at_ms = 7
+ttl_ms = 60000
+max_attempts = 16
+count = 2
+every_ms = 100
+
+[[job]]
+id = "tea"
+at_ms = 0
+
+[[worker]]
+name = "worker-a"
+lease_ms = 60000
+poll_ms = 1
+clock_skew_ms = -5
+restart_after_ms = 0
+restarts = 0
+count = 3
+
+[receiver]
+service_ms = 0
+timeout_ms = 1
+
+[[redrive]]
+job = "cake-2"
+at_ms = 5000
+ttl_ms = 1
+note = "fixed"
+
+[faults]
+kill = 0.0005
+hook_kill = 0.01
+power_cut = 0.02
+io_error = 0.03
+fsync_error = 0.04
+disk_full = 0.05
+switch = 0.06
+pick = 0.07
+stall = 0.08
+stall_ms = [0, 0]
+clock_jump = 0.09
+clock_jump_ms = [-600000, 600000]
+request_lost = 0.1
+reply_lost = 0.11
+slow = 0.12
+slow_ms = [5, 6]
+wrong_reply = 0.13
+refused = 1.0
+
+[[deviation]]
+at = "worker-a-1/1/claim#1/commit/journal.sync#1"
+do = "kill"
+
+[[deviation]]
+at = "receiver/2/receive#10/run/pick#3"
+do = "stall=300"
+
+[expect]
+sometimes = ["stale-finish", "redelivery"]
+seeds = 7
+fails = "token-falls"
+"#;
+
+#[test]
+fn defaults_are_those_of_the_docs() {
+    let scenario = parse(SMALL).unwrap();
+    assert_eq!((scenario.duration_ms, scenario.durability), (60_000, Durability::Full));
+    let job = &scenario.jobs[0];
+    assert_eq!((job.qty.get(), job.at_ms, job.ttl_ms.get(), job.max_attempts.get()), (1, 0, 30_000, 3));
+    assert_eq!((job.count, job.every_ms), (1, 0));
+    let worker = &scenario.workers[0];
+    assert_eq!((worker.lease_ms.get(), worker.poll_ms, worker.clock_skew_ms), (1000, 100, 0));
+    assert_eq!((worker.restart_after_ms, worker.restarts, worker.count), (500, 10, 1));
+    assert_eq!((scenario.receiver.service_ms, scenario.receiver.timeout_ms), (5, 2000));
+    assert_eq!(scenario.faults, Faults::default());
+    assert_eq!((scenario.expect.seeds, scenario.expect.fails), (500, None));
+}
+
+#[test]
+fn jobs_and_workers_are_numbered_where_there_are_several() {
+    let scenario = parse(WHOLE).unwrap();
+    let arrivals: Vec<_> =
+        scenario.arrivals().iter().map(|a| format!("{} {}", a.at_ms, a.event.id)).collect();
+    assert_eq!(arrivals, ["7 cake-1", "107 cake-2", "0 tea"]);
+    let workers: Vec<_> = scenario.worker_processes().iter().map(|(name, _)| name.to_string()).collect();
+    assert_eq!(workers, ["worker-a-1", "worker-a-2", "worker-a-3"]);
+}
+
+#[test]
+fn a_whole_scenario_is_written_as_it_was_read() {
+    assert_eq!(parse(WHOLE).unwrap().to_toml(), WHOLE);
+}
+
+#[test]
+fn defaults_are_not_written() {
+    let text = parse(SMALL).unwrap().to_toml();
+    assert_eq!(text, "about = \"Small.\"\n\n[[job]]\nid = \"cake\"\nat_ms = 0\n\n[[worker]]\nname = \"w\"\n");
+    assert_eq!(parse(&text), parse(SMALL));
+}
+
+/// Lines of the whole scenario left out at random: what can be read is read back as the same.
+#[test]
+fn writing_loses_nothing() {
+    let mut valid = 0;
+    for seed in 0..3000 {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let lines = WHOLE.lines().filter(|_| !random.next_u32().is_multiple_of(12));
+        let text: String = lines.flat_map(|line| [line, "\n"]).collect();
+        let Ok(scenario) = parse(&text) else { continue };
+        valid += 1;
+        assert_eq!(parse(&scenario.to_toml()).as_ref(), Ok(&scenario), "{text}");
+    }
+    assert!(valid > 100, "{valid}");
+}
+
+/// Random bytes changed, lines swapped: an error with a place inside the file, never a panic.
+#[test]
+fn no_text_panics() {
+    let mut random = ChaCha8Rng::seed_from_u64(1);
+    let mut refused = 0;
+    for _ in 0..20_000 {
+        let mut bytes = WHOLE.as_bytes().to_vec();
+        for _ in 0..=random.next_u32() % 3 {
+            let at = random.next_u32() as usize % bytes.len();
+            match random.next_u32() % 4 {
+                0 => bytes[at] = random.next_u32() as u8,
+                1 => bytes[at] = b"[]{}\"'=#.,\n-90"[random.next_u32() as usize % 14],
+                2 => drop(bytes.drain(at..(at + 9).min(bytes.len()))),
+                _ => {
+                    let again = bytes[at..(at + 40).min(bytes.len())].to_vec();
+                    bytes.splice(at..at, again);
+                }
+            }
+        }
+        if let Err(error) = Scenario::parse("x.toml", &bytes) {
+            refused += 1;
+            let lines = bytes.iter().filter(|byte| **byte == b'\n').count() + 1;
+            assert!((1..=lines).contains(&error.line) && error.column >= 1, "{error}");
+            assert!(error.message.len() > 10, "{error}");
+        }
+    }
+    assert!(refused > 10_000, "{refused}");
+}
+
+/// A word of the vocabulary that the model knows by another name would never match.
+#[test]
+fn the_model_s_properties_are_known() {
+    for property in model::PROPERTIES {
+        assert!(vocabulary::PROPERTIES.contains(property), "{property}");
+    }
+}
+
+/// The ranges of the contract are the scenario's.
+#[test]
+fn spans_have_the_contract_s_limits() {
+    let job =
+        |ttl_ms: i64| parse(&SMALL.replace("id = \"cake\"", &format!("id = \"cake\"\nttl_ms = {ttl_ms}")));
+    for ttl_ms in [0, 1, 60_000, 60_001] {
+        assert_eq!(job(ttl_ms).is_ok(), Limits::CONTRACT.ttl(ttl_ms).is_ok(), "{ttl_ms}");
+    }
+}
+
+#[test]
+fn errors_name_place_key_value_and_allowed() {
+    let mut shown = String::new();
+    for (what, text) in REFUSED {
+        let text = text.strip_prefix('+').map_or((*text).to_owned(), |more| format!("{SMALL}{more}"));
+        let error = parse(&text).expect_err(what);
+        writeln!(shown, "{what}\n  {error}").unwrap();
+    }
+    writeln!(
+        shown,
+        "not UTF-8\n  {}",
+        Scenario::parse("x.toml", b"about = \"a\"\n# \xc3\xa9 \xff").unwrap_err()
+    )
+    .unwrap();
+    let long = vec![b'#'; 300];
+    writeln!(shown, "no file\n  {}", Scenario::load(Path::new("no/such.toml")).unwrap_err()).unwrap();
+    writeln!(shown, "a comment only\n  {}", Scenario::parse("x.toml", &long).unwrap_err()).unwrap();
+    snapshot("scenario_errors", &shown);
+}
+
+#[test]
+fn a_directory_and_a_huge_file_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = Scenario::load(directory.path()).unwrap_err();
+    assert!(error.to_string().contains("cannot be read"), "{error}");
+    let path = directory.path().join("huge.toml");
+    std::fs::write(&path, vec![b'\n'; (1 << 20) + 1]).unwrap();
+    assert!(Scenario::load(&path).unwrap_err().message.contains("larger than 1 MiB"));
+}
+
+/// What is wrong, and the text; `+` is appended to a small scenario.
+const REFUSED: &[(&str, &str)] = &[
+    ("empty file", ""),
+    ("only about", "about = \"Alone.\""),
+    ("no worker", "about = \"No worker.\"\n[[job]]\nid = \"a\""),
+    ("about is empty", "about = \" \""),
+    ("about is a number", "about = 5"),
+    ("not TOML", "about = \"x\"\nduration_ms = "),
+    ("text not closed", "about = \"x"),
+    ("key given twice", "about = \"x\"\nabout = \"y\""),
+    ("unknown key", "abuot = \"x\""),
+    ("unknown table", "+[fault]\nkill = 0.1"),
+    ("unknown key of a table", "+[faults]\nkil = 0.1"),
+    ("unknown key of a later job", "+[[job]]\nid = \"a\"\n[[job]]\nid = \"b\"\nmax_attemps = 1"),
+    ("unknown key, nothing near", "+[faults]\nxyz = 0.1"),
+    ("probability above 1", "+[faults]\nkill = 1.5"),
+    ("probability below 0", "+[faults]\nkill = -1"),
+    ("probability is no number", "+[faults]\nkill = nan"),
+    ("probability is a text", "+[faults]\nkill = \"often\""),
+    ("number out of range", "+[[job]]\nid = \"a\"\nqty = 1001"),
+    ("number as a float", "+[[job]]\nid = \"a\"\nqty = 1.0"),
+    ("number as a text", "+[[job]]\nid = \"a\"\nqty = \"1\""),
+    ("number as true", "+[[job]]\nid = \"a\"\nqty = true"),
+    ("number beyond 64 bits", "+[[job]]\nid = \"a\"\nqty = 99999999999999999999"),
+    ("lease out of range", "+[[worker]]\nname = \"b\"\nlease_ms = 60001"),
+    ("ttl out of range", "+[[job]]\nid = \"a\"\nttl_ms = 0"),
+    ("table is a number", "about = \"x\"\nfaults = 3"),
+    ("job is a table", "about = \"x\"\n[job]\nid = \"a\""),
+    ("list holds a number", "about = \"x\"\njob = [1]"),
+    ("list is a text", "about = \"x\"\n[expect]\nsometimes = \"redelivery\""),
+    ("job without id", "+[[job]]\nqty = 3"),
+    ("bad id", "+[[job]]\nid = \"a b\""),
+    (
+        "id too long with its number",
+        "+[[job]]\nid = \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"\ncount = 2",
+    ),
+    ("job after the end", "+[[job]]\nid = \"a\"\nat_ms = 60001"),
+    ("jobs run past the end", "+[[job]]\nid = \"a\"\ncount = 3\nevery_ms = 40000"),
+    ("too many jobs", "+[[job]]\nid = \"a\"\ncount = 10000"),
+    ("too many workers", "+[[worker]]\nname = \"v\"\ncount = 64"),
+    ("worker twice", "+[[worker]]\nname = \"w\""),
+    ("worker twice by number", "+[[worker]]\nname = \"v\"\ncount = 2\n[[worker]]\nname = \"v-2\""),
+    ("worker named as another process", "+[[worker]]\nname = \"receiver\""),
+    ("durability unknown", "about = \"x\"\ndurability = \"ful\""),
+    ("span in the wrong order", "+[faults]\nstall_ms = [9, 3]"),
+    ("span of three", "+[faults]\nstall_ms = [1, 2, 3]"),
+    ("span below 0", "+[faults]\nslow_ms = [-1, 3]"),
+    ("span holds a text", "+[faults]\nclock_jump_ms = [1, \"a\"]"),
+    ("span is a number", "+[faults]\nstall_ms = 3"),
+    ("redrive of no job", "+[[redrive]]\njob = \"cak\"\nat_ms = 5"),
+    ("redrive without time", "+[[redrive]]\njob = \"cake\""),
+    ("redrive after the end", "+[[redrive]]\njob = \"cake\"\nat_ms = 60001"),
+    ("point of another shape", "+[[deviation]]\nat = \"w/1/claim#1/commit\"\ndo = \"kill\""),
+    ("point with number 0", "+[[deviation]]\nat = \"w/0/claim#1/commit/main.write#1\"\ndo = \"kill\""),
+    ("point with number 01", "+[[deviation]]\nat = \"w/1/claim#01/commit/main.write#1\"\ndo = \"kill\""),
+    ("point in no phase", "+[[deviation]]\nat = \"w/1/claim#1/comit/main.write#1\"\ndo = \"kill\""),
+    ("point in no role", "+[[deviation]]\nat = \"w/1/claim#1/commit/main.wirte#1\"\ndo = \"kill\""),
+    ("point of no process", "+[[deviation]]\nat = \"v/1/claim#1/commit/main.write#1\"\ndo = \"kill\""),
+    (
+        "point twice",
+        "+[[deviation]]\nat = \"w/1/claim#1/commit/main.write#1\"\ndo = \"kill\"\n\
+         [[deviation]]\nat = \"w/1/claim#1/commit/main.write#1\"\ndo = \"stall=5\"",
+    ),
+    ("unknown action", "+[[deviation]]\nat = \"w/1/claim#1/commit/main.write#1\"\ndo = \"kil\""),
+    ("amount is no number", "+[[deviation]]\nat = \"w/1/claim#1/commit/main.write#1\"\ndo = \"stall=x\""),
+    ("unknown event", "+[expect]\nsometimes = [\"redelivery\", \"stale-finnish\"]"),
+    ("unknown property", "+[expect]\nfails = \"tokens\""),
+    ("seeds 0", "+[expect]\nseeds = 0"),
+];
+
+fn parse(text: &str) -> Result<Scenario, ScenarioError> {
+    Scenario::parse("x.toml", text.as_bytes())
+}
+
+/// All snapshots of the workspace lie in one folder at its top.
+fn snapshot(name: &str, text: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../snapshots"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, text));
+}
