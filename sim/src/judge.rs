@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use ackward::rules::Name;
+use ackward::rules::{Name, Status};
 use ackward::storage::Durability;
 
 use crate::computer::{LockEvent, Observer, ProcessId, Trace, World, current};
@@ -178,6 +178,25 @@ impl Judges {
         if let Err(broken) = self.queue.model().check_rows() {
             self.fail(broken.property, at_us, broken.detail);
         }
+    }
+
+    /// Whether every job is done or dead.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.queue.model().jobs().values().all(|job| matches!(job.status, Status::Done | Status::Dead))
+    }
+
+    /// The jobs that are neither done nor dead, in words.
+    #[must_use]
+    pub fn unsettled(&self) -> String {
+        let open = self
+            .queue
+            .model()
+            .jobs()
+            .values()
+            .filter(|job| !matches!(job.status, Status::Done | Status::Dead));
+        let open: Vec<_> = open.map(|job| format!("{} is {}", job.id, job.status)).collect();
+        if open.is_empty() { "the producer or the operator".to_owned() } else { open.join(", ") }
     }
 
     fn take_from_files(&mut self) {

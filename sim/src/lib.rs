@@ -6,4 +6,5 @@ pub mod computer;
 pub mod judge;
 pub mod model;
 pub mod scenario;
+pub mod scene;
 pub mod sqlite_file;

@@ -4,10 +4,10 @@
 //! what is allowed. What a fault does, and where its points lie, belongs to the engine.
 
 mod check;
+mod deviation;
 mod error;
 mod faults;
 mod field;
-mod point;
 pub mod vocabulary;
 mod write;
 
@@ -18,9 +18,9 @@ use ackward::rules::{Attempts, Event, Lease, Name, Qty, Ttl};
 use ackward::storage::Durability;
 use serde::{Deserialize, Serialize};
 
+pub use crate::choice::{Action, Deviation, PointName};
 pub use error::ScenarioError;
 pub use faults::{Faults, Probability, SpanMs};
-pub use point::{Action, Point};
 
 /// Largest scenario file, in bytes.
 const FILE_LEN_MAX: u64 = 1 << 20;
@@ -153,17 +153,6 @@ pub struct Redrive {
     pub note: Name,
 }
 
-/// One answer that is not "nothing special happens".
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Deviation {
-    /// Where: `process/incarnation/operation#n/phase/role#m`. Required.
-    pub at: Point,
-    /// What: one of [`vocabulary::ACTIONS`], with `=number` where it has an amount (`stall=300`). Required.
-    #[serde(rename = "do")]
-    pub action: Action,
-}
-
 /// What the runs must show.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -265,6 +254,17 @@ impl Scenario {
             processes.extend(names.map(|name| (name, worker)));
         }
         processes
+    }
+}
+
+impl Scenario {
+    /// The names of all processes, in the order in which a run numbers them.
+    #[must_use]
+    pub fn process_names(&self) -> Vec<String> {
+        let workers = self.worker_processes();
+        let workers = workers.iter().map(|(name, _)| name.to_string());
+        let fixed = |name: &str| std::iter::once(name.to_owned());
+        fixed("receiver").chain(fixed("producer")).chain(workers).chain(fixed("operator")).collect()
     }
 }
 

@@ -153,14 +153,20 @@ fn options(scenario: &Scenario, seed: u64, recording: bool) -> SimulationOptions
 }
 
 fn add_receiver(simulation: &mut Simulation, machine: usize) -> usize {
-    let spec = ProcessSpec { restarts: u32::MAX, restart_after_ms: 200, ..ProcessSpec::new("receiver", machine) };
+    let spec =
+        ProcessSpec { restarts: u32::MAX, restart_after_ms: 200, ..ProcessSpec::new("receiver", machine) };
     simulation.process(spec, receiver::receive)
 }
 
 fn populate<S: System>(simulation: &mut Simulation, host: usize, stage: &Rc<Stage>) {
-    let patient = |name: &str| ProcessSpec { restarts: u32::MAX, restart_after_ms: 100, ..ProcessSpec::new(name, host) };
+    let patient = |name: &str| ProcessSpec {
+        restarts: u32::MAX,
+        restart_after_ms: 100,
+        ..ProcessSpec::new(name, host)
+    };
     let shared = Rc::clone(stage);
-    simulation.process(patient("producer"), move |context| producer::produce::<S>(context, Rc::clone(&shared)));
+    simulation
+        .process(patient("producer"), move |context| producer::produce::<S>(context, Rc::clone(&shared)));
     for (name, settings) in stage.scenario.worker_processes() {
         let spec = ProcessSpec {
             clock_skew_ms: settings.clock_skew_ms,
@@ -170,16 +176,23 @@ fn populate<S: System>(simulation: &mut Simulation, host: usize, stage: &Rc<Stag
         };
         let orders = Rc::new(worker::Post::new(name, settings));
         let shared = Rc::clone(stage);
-        simulation.process(spec, move |context| worker::work::<S>(context, Rc::clone(&orders), Rc::clone(&shared)));
+        simulation
+            .process(spec, move |context| worker::work::<S>(context, Rc::clone(&orders), Rc::clone(&shared)));
     }
     if !stage.operator_done.get() {
         let shared = Rc::clone(stage);
-        simulation.process(patient("operator"), move |context| operator::operate::<S>(context, Rc::clone(&shared)));
+        simulation
+            .process(patient("operator"), move |context| operator::operate::<S>(context, Rc::clone(&shared)));
     }
 }
 
 /// Runs until everything is settled; returns whether that did not happen.
-fn play(simulation: &mut Simulation, scenario: &Scenario, stage: &Rc<Stage>, judges: &Rc<RefCell<Judges>>) -> bool {
+fn play(
+    simulation: &mut Simulation,
+    scenario: &Scenario,
+    stage: &Rc<Stage>,
+    judges: &Rc<RefCell<Judges>>,
+) -> bool {
     let is_over = || {
         let judges = judges.borrow();
         !judges.violations.is_empty()
@@ -203,12 +216,14 @@ fn report(seed: u64, end: End, judges: &Rc<RefCell<Judges>>) -> Report {
         }
     }
     if end.hit_limit {
-        let detail = format!("not settled {} ms after the beginning: {}", end.at_us / 1_000, judges.unsettled());
+        let detail =
+            format!("not settled {} ms after the beginning: {}", end.at_us / 1_000, judges.unsettled());
         judges.fail(SETTLES, end.at_us, detail);
     }
     judges.finish(end.at_us);
     let names: Vec<&str> = end.processes.iter().map(|(name, _)| name.as_str()).collect();
-    let deviations = end.deviations.iter().map(|(point, decision)| deviation(&names, point, *decision)).collect();
+    let deviations =
+        end.deviations.iter().map(|(point, decision)| deviation(&names, point, *decision)).collect();
     Report {
         seed,
         violations: std::mem::take(&mut judges.violations),

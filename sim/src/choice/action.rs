@@ -185,9 +185,9 @@ impl Action {
         let (word, quantity) = text.split_once(':').map_or((text, None), |(word, rest)| (word, Some(rest)));
         let kind = Kind::parse(word).filter(|kind| *kind != Kind::Go).ok_or_else(|| {
             let words: Vec<_> = Kind::ALL.iter().skip(1).map(|kind| kind.as_str()).collect();
-            format!("{word:?} is no action; allowed: {}", words.join(", "))
+            format!("one of {}", words.join(", "))
         })?;
-        let want = |what: &str| format!("{text:?} needs {what}");
+        let want = |what: &str| format!("{word} with {what}");
         match kind {
             Kind::Switch | Kind::Pick => {
                 let name = quantity.filter(|name| !name.is_empty());
@@ -206,9 +206,7 @@ impl Action {
                     .map(|n| Self::Amount(kind, n))
                     .ok_or_else(|| want("a number of bytes, as in \"fragment:3\""))
             }
-            kind if quantity.is_some() => {
-                Err(format!("{text:?}: {kind:?} takes no quantity", kind = kind.as_str()))
-            }
+            _ if quantity.is_some() => Err(format!("{word} without a quantity")),
             kind => Ok(Self::Plain(kind)),
         }
     }
@@ -240,10 +238,10 @@ mod tests {
 
     #[test]
     fn a_wrong_action_says_what_is_allowed() {
-        assert!(Action::parse("kil").unwrap_err().contains("allowed: switch, pick"));
+        assert!(Action::parse("kil").unwrap_err().contains("one of switch, pick"));
         assert!(Action::parse("go").is_err());
         assert!(Action::parse("stall:12").unwrap_err().contains("stall:1200ms"));
-        assert!(Action::parse("kill:3").unwrap_err().contains("no quantity"));
+        assert!(Action::parse("kill:3").unwrap_err().contains("without a quantity"));
         assert!(Action::parse("switch").unwrap_err().contains("a process"));
     }
 }

@@ -5,6 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use ackward::port::FaultPoint;
+
 macro_rules! vocabulary {
     ($(#[$edoc:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$edoc])*
@@ -108,8 +110,26 @@ vocabulary!(
         Resume = "resume",
         /// Reading the clock.
         Now = "now",
-        /// A fault hook.
-        Hook = "hook",
+        /// The fault hook of this name.
+        HookAfterClaim = "hook.after-claim",
+        /// The fault hook of this name.
+        HookAfterFinish = "hook.after-finish",
+        /// The fault hook of this name.
+        HookAfterAudit = "hook.after-audit",
+        /// The fault hook of this name.
+        HookAfterRedrive = "hook.after-redrive",
+        /// The fault hook of this name.
+        HookAfterRenew = "hook.after-renew",
+        /// The fault hook of this name.
+        HookAfterRelease = "hook.after-release",
+        /// The fault hook of this name.
+        HookAfterAccept = "hook.after-accept",
+        /// The fault hook of this name.
+        HookAfterCommit = "hook.after-commit",
+        /// The fault hook of this name.
+        HookBeforeCursor = "hook.before-cursor",
+        /// The fault hook of this name.
+        HookBeforeAck = "hook.before-ack",
         /// A directory entry at a power cut.
         Entry = "entry",
         /// A sector of 512 bytes at a power cut.
@@ -126,6 +146,23 @@ vocabulary!(
         Serve = "serve",
     }
 );
+
+impl From<FaultPoint> for Role {
+    fn from(point: FaultPoint) -> Self {
+        match point {
+            FaultPoint::AfterClaim => Self::HookAfterClaim,
+            FaultPoint::AfterFinish => Self::HookAfterFinish,
+            FaultPoint::AfterAudit => Self::HookAfterAudit,
+            FaultPoint::AfterRedrive => Self::HookAfterRedrive,
+            FaultPoint::AfterRenew => Self::HookAfterRenew,
+            FaultPoint::AfterRelease => Self::HookAfterRelease,
+            FaultPoint::AfterAccept => Self::HookAfterAccept,
+            FaultPoint::AfterCommit => Self::HookAfterCommit,
+            FaultPoint::BeforeCursor => Self::HookBeforeCursor,
+            FaultPoint::BeforeAck => Self::HookBeforeAck,
+        }
+    }
+}
 
 /// A place in a run. Cheap to make: texts are only written for those that are told.
 #[derive(Debug, Clone, Copy)]
@@ -222,15 +259,13 @@ impl fmt::Display for PointName {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PointNameError {
     /// The five parts are not there.
-    #[error(
-        "a point is process/incarnation/operation#n/phase/role#m, as in worker-a/1/claim#2/commit/journal.sync#1"
-    )]
+    #[error("process/incarnation/operation#n/phase/role#m, as in worker-a/1/claim#2/commit/journal.sync#1")]
     Shape,
     /// The phase is unknown.
-    #[error("unknown phase {0:?}; allowed: {list}", list = words(Phase::ALL.iter().map(|phase| phase.as_str())))]
+    #[error("as phase one of {list}", list = words(Phase::ALL.iter().map(|phase| phase.as_str())))]
     Phase(String),
     /// The role is unknown.
-    #[error("unknown role {0:?}; allowed: {list}", list = words(Role::ALL.iter().map(|role| role.as_str())))]
+    #[error("as role one of {list}", list = words(Role::ALL.iter().map(|role| role.as_str())))]
     Role(String),
 }
 
@@ -335,8 +370,8 @@ mod tests {
     fn a_wrong_name_says_which_part() {
         let parse = |text: &str| text.parse::<PointName>().unwrap_err().to_string();
         assert!(parse("worker-a/1/claim#2").contains("process/incarnation"));
-        assert!(parse("worker-a/1/claim#2/comit/journal.sync#1").contains("unknown phase \"comit\""));
-        assert!(parse("worker-a/1/claim#2/commit/journal.snyc#1").contains("unknown role \"journal.snyc\""));
+        assert!(parse("worker-a/1/claim#2/comit/journal.sync#1").contains("as phase one of begin"));
+        assert!(parse("worker-a/1/claim#2/commit/journal.snyc#1").contains("as role one of db.open"));
         assert!(parse("worker-a/0/claim#2/commit/journal.sync#1").contains("process/incarnation"));
         assert!(parse("worker-a/1/claim#+2/commit/journal.sync#1").contains("process/incarnation"));
     }

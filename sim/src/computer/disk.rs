@@ -53,8 +53,8 @@ pub(super) struct File {
 /// What is decided about one unsynced part at a power cut; the answer is whether it was kept.
 pub(super) enum Unsynced<'a> {
     Entry(&'a EntryChange),
-    Length(FileId),
-    Sector(FileId),
+    Length,
+    Sector,
 }
 
 impl Disk {
@@ -151,7 +151,7 @@ impl Disk {
         // A file without an entry is gone: what becomes of its bytes decides nothing.
         let linked: Vec<FileId> = self.entries.iter().map(|entry| entry.file).collect();
         for file in linked {
-            lost += self.files[file].cut_power(file, &mut keep);
+            lost += self.files[file].cut_power(&mut keep);
         }
         lost
     }
@@ -166,10 +166,6 @@ impl Disk {
 impl File {
     pub(super) fn len(&self) -> usize {
         self.content.len()
-    }
-
-    pub(super) fn content(&self) -> &[u8] {
-        &self.content
     }
 
     /// Copies from `offset` on; what lies beyond the end is zero. Returns whether all of it existed.
@@ -212,12 +208,12 @@ impl File {
         self.length_dirty = false;
     }
 
-    fn cut_power(&mut self, file: FileId, keep: &mut impl FnMut(Unsynced<'_>) -> bool) -> usize {
+    fn cut_power(&mut self, keep: &mut impl FnMut(Unsynced<'_>) -> bool) -> usize {
         let mut lost = 0;
         let dirty: BTreeSet<usize> = self.dirty.drain(..).flat_map(|(first, last)| first..=last).collect();
         let longer = self.content.len() > self.durable.len();
         if self.length_dirty && !longer {
-            if keep(Unsynced::Length(file)) {
+            if keep(Unsynced::Length) {
                 self.durable.truncate(self.content.len());
             } else {
                 lost += 1;
@@ -225,7 +221,7 @@ impl File {
         }
         self.length_dirty = false;
         for sector in dirty {
-            if keep(Unsynced::Sector(file)) {
+            if keep(Unsynced::Sector) {
                 // A kept sector beyond the durable end makes the file that long; a hole reads as zeros.
                 let end = ((sector + 1) * SECTOR_BYTES).min(self.content.len());
                 if self.durable.len() < end {
@@ -305,7 +301,7 @@ mod tests {
         disk.file(file).write(0, &[2; 1_536]);
         let mut sector = 0;
         disk.cut_power(|part| {
-            assert!(matches!(part, Unsynced::Sector(_)));
+            assert!(matches!(part, Unsynced::Sector));
             sector += 1;
             sector == 2
         });

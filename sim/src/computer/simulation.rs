@@ -149,6 +149,22 @@ impl Simulation {
         state.options.faults_until_us = state.now_us;
     }
 
+    /// Sets the virtual time at which the run ends at the latest, in microseconds.
+    pub fn set_limit_us(&mut self, limit_us: i64) {
+        self.world.state.borrow_mut().options.limit_us = limit_us;
+    }
+
+    /// Starts every process once more that died for good.
+    pub fn revive(&mut self) {
+        let mut state = self.world.state.borrow_mut();
+        let now_us = state.now_us;
+        for process in 0..state.processes.len() {
+            if state.processes[process].ending.take_if(|ending| *ending == Ending::Killed).is_some() {
+                state.add_timer(now_us, Timer::Restart(process));
+            }
+        }
+    }
+
     /// Adds a process; it is started when the simulation runs.
     pub fn process<F>(&mut self, spec: ProcessSpec, main: impl Fn(Context) -> F + 'static) -> ProcessId
     where

@@ -6,6 +6,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
+use ackward::port::FaultPoint;
+
 use super::disk::{Disk, EntryChange, FileId, Unsynced};
 use super::ffi::Job;
 use super::observer::{LockEvent, Observer};
@@ -241,6 +243,34 @@ impl World {
         self.holds_lock_where(|open| open.lane == lane)
     }
 
+    /// Whether a process lives.
+    #[must_use]
+    pub fn is_process_alive(&self, process: ProcessId) -> bool {
+        self.state.borrow().processes.get(process).is_some_and(|process| process.alive)
+    }
+
+    /// Steps that all processes but one have made so far.
+    #[must_use]
+    pub fn steps_of_others(&self, process: ProcessId) -> u64 {
+        let state = self.state.borrow();
+        state.steps - state.processes[process].steps
+    }
+
+    /// A fault hook of the operation that runs now; returns whether it goes on, and not with an error. The
+    /// process may be killed here: then this returns `false` once its code is drained.
+    #[must_use]
+    pub fn hook(&self, point: FaultPoint) -> bool {
+        let verdict = self.state.borrow_mut().hook(point.into());
+        match verdict {
+            Verdict::Go => true,
+            Verdict::Fail(_) => false,
+            Verdict::Suspend => {
+                super::ffi::suspend();
+                false
+            }
+        }
+    }
+
     /// A choice of the process that runs now, outside of SQLite. Answers "go on" for dead code and once
     /// faults have stopped.
     pub fn choose(&self, phase: Phase, role: Role, offers: &[Offer]) -> Decision {
@@ -259,11 +289,6 @@ impl World {
         let mut state = self.state.borrow_mut();
         let process = state.current_process;
         state.kill(process);
-    }
-
-    pub(super) fn observe(&self, event: impl FnOnce(&mut dyn Observer, &mut Trace)) {
-        let mut state = self.state.borrow_mut();
-        event(self.observer.borrow_mut().as_mut(), &mut state.trace);
     }
 }
 
@@ -372,10 +397,9 @@ impl State {
         if !self.is_armed() {
             return None;
         }
-        let operation = &mut self.lanes[lane].operation;
-        let (phase, label, ordinal) = (operation.phase, operation.label, operation.ordinal);
-        let count = operation.count(phase, role);
-        let process = self.lanes[lane].process;
+        let phase = self.lanes[lane].operation.phase;
+        let point = self.point_of_lane(lane, phase, role);
+        let process = point.process;
         let mut offers = std::mem::take(&mut self.offers);
         offers.clear();
         self.offer_switches(process, Kind::Switch, &mut offers);
@@ -384,12 +408,44 @@ impl State {
         offers.extend(errors.iter().map(|kind| Offer::plain(*kind)));
         offers.push(Offer::plain(Kind::Kill));
         offers.push(Offer::plain(Kind::PowerCut));
-        let (process_hash, incarnation) = (self.processes[process].hash, self.processes[process].incarnation);
-        let point =
-            Point { process, process_hash, incarnation, operation: label, ordinal, phase, role, count };
         let decision = self.decide(&point, &offers);
         self.offers = offers;
         (!decision.is_go()).then_some(decision)
+    }
+
+    fn hook(&mut self, role: Role) -> Verdict {
+        let Some(lane) = self.current_lane else { return Verdict::Go };
+        if !self.lane_is_alive(lane) {
+            return Verdict::Fail(Kind::Kill);
+        }
+        if !self.is_armed() {
+            return Verdict::Go;
+        }
+        let offers = [Offer::plain(Kind::HookKill), Offer::plain(Kind::HookError)];
+        let phase = self.lanes[lane].operation.phase;
+        let point = self.point_of_lane(lane, phase, role);
+        let decision = self.decide(&point, &offers);
+        match decision.kind {
+            Kind::HookKill => {
+                self.struck.effective[Kind::HookKill as usize] += 1;
+                self.kill(self.lanes[lane].process);
+                Verdict::Suspend
+            }
+            Kind::HookError => {
+                self.struck.effective[Kind::HookError as usize] += 1;
+                Verdict::Fail(Kind::HookError)
+            }
+            _ => Verdict::Go,
+        }
+    }
+
+    fn point_of_lane(&mut self, lane: LaneId, phase: Phase, role: Role) -> Point {
+        let operation = &mut self.lanes[lane].operation;
+        let (label, ordinal) = (operation.label, operation.ordinal);
+        let count = operation.count(phase, role);
+        let process = self.lanes[lane].process;
+        let (process_hash, incarnation) = (self.processes[process].hash, self.processes[process].incarnation);
+        Point { process, process_hash, incarnation, operation: label, ordinal, phase, role, count }
     }
 
     /// Offers each other process that is ready to run.
@@ -581,8 +637,8 @@ impl State {
         let lost = disk.cut_power(|part| {
             let (role, detail) = match part {
                 Unsynced::Entry(change) => (Role::Entry, entry_text(change)),
-                Unsynced::Length(_) => (Role::Length, String::new()),
-                Unsynced::Sector(_) => (Role::Sector, String::new()),
+                Unsynced::Length => (Role::Length, String::new()),
+                Unsynced::Sector => (Role::Sector, String::new()),
             };
             let count = scope.count(Phase::Power, role);
             let (operation, ordinal, phase) = (scope.label, scope.ordinal, Phase::Power);

@@ -111,6 +111,11 @@ fn deviations(scenario: &Scenario, workers: &BTreeSet<Name>) -> Result<(), Probl
         if !known.contains(&deviation.at.process.as_str()) {
             return Err(problem(place, unknown(&deviation.at.process, "as process a worker's name", &known)));
         }
+        if let crate::choice::Action::Process(_, other) = &deviation.action
+            && !known.contains(&other.as_str())
+        {
+            return Err(problem(format!("deviation[{at}].do"), unknown(other, "a worker's name", &known)));
+        }
         if !points.insert(&deviation.at) {
             return Err(problem(
                 place,

@@ -6,6 +6,7 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::field::refused;
+use crate::choice::Kind;
 
 /// A probability, 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
@@ -162,8 +163,42 @@ pub struct Faults {
     pub slow_ms: SpanMs<0>,
     /// The receiver's reply is not what was agreed (W2).
     pub wrong_reply: Probability,
-    /// The connection is refused.
+    /// The receiver asks to try again later (503).
     pub refused: Probability,
+    /// The connection is refused.
+    pub connect_refused: Probability,
+    /// A fault hook returns an error (Q7, Q8).
+    pub hook_error: Probability,
+    /// At a power cut, an unsynced sector or directory entry reached the disk after all. Default 0.3.
+    pub keep: Probability,
+}
+
+impl Faults {
+    /// The probabilities by kind.
+    #[must_use]
+    pub fn probabilities(&self) -> Vec<(Kind, f64)> {
+        let all = [
+            (Kind::Kill, self.kill),
+            (Kind::HookKill, self.hook_kill),
+            (Kind::HookError, self.hook_error),
+            (Kind::PowerCut, self.power_cut),
+            (Kind::Keep, if self.power_cut.get() > 0.0 { self.keep } else { Probability(0.0) }),
+            (Kind::IoError, self.io_error),
+            (Kind::FsyncError, self.fsync_error),
+            (Kind::DiskFull, self.disk_full),
+            (Kind::Switch, self.switch),
+            (Kind::Pick, self.pick),
+            (Kind::Stall, self.stall),
+            (Kind::ClockJump, self.clock_jump),
+            (Kind::RequestLost, self.request_lost),
+            (Kind::ReplyLost, self.reply_lost),
+            (Kind::Slow, self.slow),
+            (Kind::WrongReply, self.wrong_reply),
+            (Kind::Refused, self.refused),
+            (Kind::ConnectRefused, self.connect_refused),
+        ];
+        all.into_iter().map(|(kind, probability)| (kind, probability.get())).collect()
+    }
 }
 
 impl Default for Faults {
@@ -188,6 +223,9 @@ impl Default for Faults {
             slow_ms: SpanMs { min: 1, max: 3000 },
             wrong_reply: never,
             refused: never,
+            connect_refused: never,
+            hook_error: never,
+            keep: Probability(0.3),
         }
     }
 }

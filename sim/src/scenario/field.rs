@@ -10,7 +10,7 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::error::suggestion;
-use super::vocabulary::{PROPERTIES, SOMETIMES};
+use super::vocabulary::{SOMETIMES, properties};
 
 /// A module for `#[serde(with)]`: a whole number that `make` checks, and its default.
 macro_rules! whole {
@@ -218,7 +218,7 @@ pub(super) mod fails {
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Option<String>, D::Error> {
-        text(from, "a text", |text| word(text, PROPERTIES).map(|word| Some(word.to_owned())))
+        text(from, "a text", |text| word(text, &properties()).map(|word| Some(word.to_owned())))
     }
 
     pub(in super::super) fn serialize<S: Serializer>(

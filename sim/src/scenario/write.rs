@@ -20,7 +20,7 @@ job = "job"
 at_ms = 0
 [faults]
 [[deviation]]
-at = "worker/1/claim#1/commit/main.write#1"
+at = "worker/1/claim#1/commit/db.write#1"
 do = "kill"
 [expect]
 "#;

@@ -11,7 +11,13 @@ pub(super) fn text(judges: &Judges, processes: &[(String, Option<Ending>)]) -> S
         let owner = job.owner.as_ref().map_or("-", |owner| owner.as_str());
         let reason = job.reason.map_or("-", |reason| reason.as_str());
         let budget = format!("{}/{}", job.attempts, job.max_attempts);
-        line(&mut text, &format!("{seq} {} qty={} {} attempts={budget} token={} owner={owner} reason={reason}", job.id, job.qty, job.status, job.token));
+        line(
+            &mut text,
+            &format!(
+                "{seq} {} qty={} {} attempts={budget} token={} owner={owner} reason={reason}",
+                job.id, job.qty, job.status, job.token
+            ),
+        );
     }
     text.push_str("redrives\n");
     for row in judges.queue.model().redrives() {
