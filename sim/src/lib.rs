@@ -1,6 +1,7 @@
 //! `ackward-sim`: a deterministic simulator that replays races, crashes and lost ACKs in SQLite-backed
 //! systems from a seed.
 
+pub mod campaign;
 pub mod choice;
 pub mod computer;
 pub mod judge;

@@ -1,0 +1,143 @@
+//! Many seeds of a scenario: runs them, adds up what they reached, and keeps what failed.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::choice::Kind;
+use crate::judge::{Milestone, Milestones};
+use crate::scenario::Scenario;
+use crate::scene::{self, Report, System};
+
+/// Failures kept with their texts; more are only counted.
+const FAILURES_KEPT: usize = 5;
+
+/// A seed that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The seed.
+    pub seed: u64,
+    /// The property that was broken first.
+    pub property: String,
+    /// Where and how.
+    pub detail: String,
+    /// Where the run left the default: `point = action`.
+    pub deviations: Vec<String>,
+}
+
+/// What came of a range of seeds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// How many seeds were run.
+    pub seeds: u64,
+    /// The hashes of their runs.
+    pub hashes: BTreeSet<u64>,
+    /// Virtual time of all runs, in microseconds.
+    pub virtual_us: u64,
+    /// Milestones reached, as [`Milestones::bits`].
+    pub milestones: u64,
+    /// How often each kind of fault struck.
+    pub chosen: Vec<u64>,
+    /// How often that had an effect.
+    pub effective: Vec<u64>,
+    /// How many seeds failed.
+    pub failed: u64,
+    /// The first of them, by seed.
+    pub failures: Vec<Failure>,
+    /// Seeds whose second run differed from the first.
+    pub nondeterministic: Vec<u64>,
+}
+
+impl Tally {
+    /// Adds one run.
+    pub fn add(&mut self, report: &Report) {
+        self.seeds += 1;
+        self.hashes.insert(report.hash);
+        self.virtual_us += report.at_us.unsigned_abs();
+        self.milestones |= report.milestones.bits();
+        self.chosen.resize(Kind::COUNT, 0);
+        self.effective.resize(Kind::COUNT, 0);
+        for kind in 0..Kind::COUNT {
+            self.chosen[kind] += u64::from(report.struck.chosen[kind]);
+            self.effective[kind] += u64::from(report.struck.effective[kind]);
+        }
+        if let Some(first) = report.violations.first() {
+            self.failed += 1;
+            self.keep(Failure {
+                seed: report.seed,
+                property: first.property.to_owned(),
+                detail: first.detail.clone(),
+                deviations: report.deviations.iter().map(ToString::to_string).collect(),
+            });
+        }
+    }
+
+    /// Adds another tally; the order of merging does not matter.
+    pub fn merge(&mut self, other: Self) {
+        self.seeds += other.seeds;
+        self.hashes.extend(other.hashes);
+        self.virtual_us += other.virtual_us;
+        self.milestones |= other.milestones;
+        for (sum, more) in [(&mut self.chosen, other.chosen), (&mut self.effective, other.effective)] {
+            sum.resize(Kind::COUNT, 0);
+            for (sum, more) in sum.iter_mut().zip(more) {
+                *sum += more;
+            }
+        }
+        self.failed += other.failed;
+        other.failures.into_iter().for_each(|failure| self.keep(failure));
+        self.nondeterministic.extend(other.nondeterministic);
+        self.nondeterministic.sort_unstable();
+    }
+
+    /// The milestones that were reached.
+    #[must_use]
+    pub const fn milestones(&self) -> Milestones {
+        Milestones::from_bits(self.milestones)
+    }
+
+    /// What the scenario expects to be reached now and then and was not, once enough seeds were run.
+    #[must_use]
+    pub fn missing<'s>(&self, scenario: &'s Scenario) -> Vec<&'s str> {
+        if self.seeds < scenario.expect.seeds.unsigned_abs() {
+            return Vec::new();
+        }
+        let reached = self.milestones();
+        let is_missing = |word: &&str| Milestone::parse(word).is_some_and(|milestone| !reached.has(milestone));
+        scenario.expect.sometimes.iter().map(String::as_str).filter(is_missing).collect()
+    }
+
+    /// Kinds of faults that can strike by the scenario and never had an effect.
+    #[must_use]
+    pub fn inert(&self, scenario: &Scenario) -> Vec<&'static str> {
+        let enabled = scenario.faults.probabilities();
+        let enabled = enabled.into_iter().filter(|(_, probability)| *probability > 0.0).map(|(kind, _)| kind);
+        // What is kept at a power cut is the absence of an effect.
+        let counts = enabled.filter(|kind| *kind != Kind::Keep);
+        counts.filter(|kind| self.effective.get(*kind as usize) == Some(&0)).map(Kind::as_str).collect()
+    }
+
+    fn keep(&mut self, failure: Failure) {
+        let at = self.failures.partition_point(|kept| kept.seed < failure.seed);
+        self.failures.insert(at, failure);
+        self.failures.truncate(FAILURES_KEPT);
+    }
+}
+
+/// Runs `count` seeds from `start` on, on this thread. The first seed is run again at the end, warm, and must
+/// give the same hash.
+#[must_use]
+pub fn run_seeds<S: System>(scenario: &Rc<Scenario>, start: u64, count: u64) -> Tally {
+    let mut tally = Tally::default();
+    let mut first = None;
+    for seed in start..start.saturating_add(count) {
+        let report = scene::run_system::<S>(scenario, seed, false);
+        first = first.or(Some(report.hash));
+        tally.add(&report);
+    }
+    if count > 1 && first.is_some_and(|hash| scene::run_system::<S>(scenario, start, false).hash != hash) {
+        tally.nondeterministic.push(start);
+    }
+    tally
+}
