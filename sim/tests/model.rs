@@ -159,6 +159,10 @@ fn a_difference_names_table_row_column_expected_and_found() {
             "jobs: row 1 is missing, expected (1, 'cake', 3, 'pending', 0, 3, 0, 0, 9, NULL, NULL, NULL)",
         ),
         (
+            "INSERT INTO jobs VALUES (0,'tea',1,'done',1,3,1,0,9,NULL,NULL,NULL)",
+            "jobs: row 0 is not expected: (0, 'tea', 1, 'done', 1, 3, 1, 0, 9, NULL, NULL, NULL)",
+        ),
+        (
             "INSERT INTO redrives VALUES (1,'cake',0,0,'n')",
             "redrives: row 1 is not expected: (1, 'cake', 0, 0, 'n')",
         ),

@@ -203,6 +203,13 @@ fn errors_name_place_key_value_and_allowed() {
 }
 
 #[test]
+fn about_has_at_most_300_characters() {
+    let with = |count: usize| parse(&SMALL.replace("Small.", &"é".repeat(count)));
+    assert!(with(300).is_ok());
+    assert!(with(301).unwrap_err().message.contains("1 to 300 characters"));
+}
+
+#[test]
 fn a_directory_and_a_huge_file_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let error = Scenario::load(directory.path()).unwrap_err();

@@ -170,6 +170,10 @@ fn catalog_forgets_when_the_schema_changes() {
             .unwrap();
     }
     assert!(root(&mut catalog, "t59").is_some());
+    // Page 1 holds only pointers now: it stays the same when a leaf changes.
+    file.connection.execute_batch("ALTER TABLE t30 RENAME TO u30").unwrap();
+    assert_eq!(root(&mut catalog, "t30"), None);
+    assert!(root(&mut catalog, "u30").is_some());
 }
 
 #[test]
@@ -244,6 +248,49 @@ fn count_rows(image: &Image<'_>, name: &str) -> Result<usize, Malformed> {
         Ok::<_, Malformed>(())
     })?;
     Ok(rows)
+}
+
+/// Pages that each point many times at the next one make more paths than anybody can walk.
+#[test]
+fn a_tree_whose_pages_are_shared_ends() {
+    let file =
+        Database::new("PRAGMA page_size=512; CREATE TABLE t(a); INSERT INTO t VALUES (zeroblob(9000))");
+    let mut bytes = file.bytes();
+    let pages = 15_u32;
+    assert!(bytes.len() >= pages as usize * 512);
+    for number in 2..=pages {
+        let page = &mut bytes[(number as usize - 1) * 512..][..512];
+        page.fill(0);
+        page[0] = if number < pages { 5 } else { 13 };
+        if number < pages {
+            // 30 cells, all of them the one at 500, and the right child: the next page.
+            page[4] = 30;
+            page[8..12].copy_from_slice(&(number + 1).to_be_bytes());
+            page[12..72].copy_from_slice(&500_u16.to_be_bytes().repeat(30));
+            page[500..504].copy_from_slice(&(number + 1).to_be_bytes());
+        }
+    }
+    let image = Image::new(&bytes).unwrap();
+    let error = image.table("t").and_then(|table| {
+        let mut nothing = |_: i64, _: &[ValueRef<'_>]| Ok::<_, Malformed>(());
+        image.for_each_row(table.unwrap(), &mut nothing)
+    });
+    assert!(error.unwrap_err().to_string().contains("the pages of one tree"));
+}
+
+/// SQLite stores no NaN, and reads one that it finds as NULL.
+#[test]
+fn nan_is_null() {
+    let file = Database::new("CREATE TABLE t(a); INSERT INTO t VALUES (1234.5)");
+    let mut bytes = file.bytes();
+    let real = 1234.5_f64.to_be_bytes();
+    let at = bytes.windows(8).position(|window| window == real).unwrap();
+    bytes[at..at + 8].copy_from_slice(&f64::NAN.to_be_bytes());
+    std::fs::write(file.directory.path().join("t.db"), bytes).unwrap();
+    let again = Connection::open(file.directory.path().join("t.db")).unwrap();
+    let sqlite: SqlValue = again.query_row("SELECT a FROM t", [], |row| row.get(0)).unwrap();
+    assert_eq!(sqlite, SqlValue::Null);
+    assert_eq!(file.read("t").unwrap(), [(1, vec![Value::Null])]);
 }
 
 /// A real database file and SQLite's view of it.
