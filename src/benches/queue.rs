@@ -118,7 +118,7 @@ fn fill(connection: &Connection, status: &str, jobs: usize) {
     let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
         INSERT INTO jobs (id, qty, status, attempts, max_attempts, token, available_at, deadline)
         SELECT 'job-' || i, 1, ?2, 0, 3, 0, 0, 60000 FROM n";
-    connection.execute(sql, (jobs, status)).unwrap();
+    connection.execute(sql, (i64::try_from(jobs).unwrap(), status)).unwrap();
 }
 
 fn timed(work: impl FnOnce()) -> Duration {
