@@ -146,6 +146,7 @@ fn options(scenario: &Scenario, seed: u64, recording: bool) -> SimulationOptions
         faults_until_us: scenario.duration_ms * 1_000,
         limit_us: scenario.duration_ms * 1_000,
         stall_ms: span(scenario.faults.stall_ms.min(), scenario.faults.stall_ms.max()),
+        slow_ms: span(scenario.faults.slow_ms.min(), scenario.faults.slow_ms.max()),
         clock_jump_ms: span(scenario.faults.clock_jump_ms.min(), scenario.faults.clock_jump_ms.max()),
         recording,
         ..SimulationOptions::default()

@@ -10,6 +10,7 @@ use ackward::port::FaultPoint;
 
 use super::disk::{Disk, EntryChange, FileId, Unsynced};
 use super::ffi::Job;
+use super::network::Net;
 use super::observer::{LockEvent, Observer};
 use super::operation::{Operation, Ordinals};
 use super::process::Main;
@@ -68,6 +69,7 @@ pub(super) struct State {
     pub(super) struck: Struck,
     pub(super) steps: u64,
     pub(super) vfs_calls: u64,
+    pub(super) net: Net,
     offers: Vec<Offer>,
 }
 
@@ -146,6 +148,8 @@ pub(super) enum Runnable {
 pub(super) enum Timer {
     Wake(Waker),
     Lane(LaneId),
+    /// A segment arrives at one end of a connection.
+    Segment(usize, usize),
     Restart(ProcessId),
     Resume(ProcessId),
 }
@@ -315,6 +319,7 @@ impl State {
             struck: Struck::default(),
             steps: 0,
             vfs_calls: 0,
+            net: Net::default(),
             offers: Vec::new(),
         }
     }
@@ -597,11 +602,12 @@ impl State {
         if is_busy || self.current_lane.is_some_and(|lane| self.lanes[lane].process == process) {
             self.struck.effective[Kind::Kill as usize] += 1;
         }
-        self.die(process);
+        self.die(process, false);
         self.note(Some(process), || "is killed".to_owned());
     }
 
-    pub(super) fn die(&mut self, process: ProcessId) {
+    pub(super) fn die(&mut self, process: ProcessId, is_power_cut: bool) {
+        self.drop_sockets(process, is_power_cut);
         let this = &mut self.processes[process];
         this.alive = false;
         this.stalled = None;
@@ -624,7 +630,7 @@ impl State {
         for process in 0..self.processes.len() {
             if self.processes[process].machine == machine && self.processes[process].alive {
                 was_busy |= self.lanes.iter().any(|lane| lane.process == process && lane.job.is_some());
-                self.die(process);
+                self.die(process, true);
             }
         }
         let name = self.machines[machine].name.clone();
