@@ -4,6 +4,7 @@
 mod connection;
 mod error;
 mod queue;
+mod store;
 mod transaction;
 
 pub use connection::{Durability, OpenOptions};
@@ -12,3 +13,4 @@ pub use queue::{
     ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, RedriveError, Released,
     Renewed,
 };
+pub use store::{Applied, ApplyError, Batch, ConsumeError, Consumed, State, Store};

@@ -2,6 +2,8 @@
 
 use rusqlite::ErrorCode;
 
+use crate::rules::Invalid;
+
 /// SQLite refused or failed; unless said otherwise nothing has changed and no transaction is open.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -23,6 +25,9 @@ pub enum StorageError {
         /// What was asked for.
         expected: &'static str,
     },
+    /// A stored row breaks a range or is missing: another program wrote it. Nothing was changed.
+    #[error("stored row: {0}")]
+    Row(Invalid),
 }
 
 impl StorageError {
@@ -31,7 +36,7 @@ impl StorageError {
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Sqlite(error) | Self::CommitUnknown(error) => error.sqlite_error_code(),
-            Self::Setting { .. } => None,
+            Self::Setting { .. } | Self::Row(_) => None,
         }
     }
 
