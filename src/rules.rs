@@ -14,6 +14,7 @@ mod timeout;
 pub use invalid::Invalid;
 pub use job::{Attempt, Attempts, Event, Outcome, Qty, Reason, Status, Ticket, Token};
 pub use limits::{Delay, Lease, Limits, Ttl};
+pub(crate) use line::bad_line;
 pub use line::{
     LINE_BYTES_MAX, ack_line, log_line, parse_ack, parse_line, parse_log_line, parse_resume, parse_resync,
     resume_line,
