@@ -105,6 +105,8 @@ pub enum FaultPoint {
     AfterRenew,
     /// In release, after the update, inside the transaction (M10).
     AfterRelease,
+    /// In the receiver's inbox, row, effect and totals written, inside the transaction (W3).
+    AfterAccept,
     /// After COMMIT, outside the transaction (Q8).
     AfterCommit,
     /// In apply_event, ledger and total changed, the cursor still old (R19).
@@ -122,6 +124,7 @@ impl FaultPoint {
         Self::AfterRedrive,
         Self::AfterRenew,
         Self::AfterRelease,
+        Self::AfterAccept,
         Self::AfterCommit,
         Self::BeforeCursor,
         Self::BeforeAck,
@@ -137,6 +140,7 @@ impl FaultPoint {
             Self::AfterRedrive => "after-redrive",
             Self::AfterRenew => "after-renew",
             Self::AfterRelease => "after-release",
+            Self::AfterAccept => "after-accept",
             Self::AfterCommit => "after-commit",
             Self::BeforeCursor => "before-cursor",
             Self::BeforeAck => "before-ack",

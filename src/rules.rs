@@ -7,6 +7,7 @@ mod limits;
 mod line;
 mod name;
 mod replay;
+mod retry;
 mod stream;
 mod time;
 mod timeout;
@@ -21,6 +22,7 @@ pub use line::{
 };
 pub use name::Name;
 pub use replay::{REPLAY_EVENTS_MAX, ReplayError, replay};
+pub use retry::{Jitter, RetryPolicy, retry_delay};
 pub use stream::{Cursor, Delta, Limit, Resync, Seq, StreamEvent};
 pub use time::{INSTANT_MAX_MS, Millis, NOW_MAX_MS};
 pub use timeout::Timeout;

@@ -31,6 +31,21 @@ span!(
     Delay
 );
 
+impl Lease {
+    /// The lease where none is given: 1,000 ms (Q25).
+    pub const DEFAULT: Self = Self(1_000);
+}
+
+impl Delay {
+    /// No wait: the delay where none is given (Q35).
+    pub const NONE: Self = Self(0);
+
+    /// A delay whose range the caller vouches for.
+    pub(super) const fn unchecked(delay_ms: i64) -> Self {
+        Self(delay_ms)
+    }
+}
+
 /// The largest spans that are accepted; the smallest are fixed (1 ms, and 0 ms for a delay).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -68,5 +83,18 @@ impl Limits {
     /// [`Invalid`] outside 0 ms to the limit.
     pub fn delay(&self, delay_ms: i64) -> Result<Delay, Invalid> {
         in_range("delay_ms", delay_ms, 0, self.delay_max_ms).map(Delay)
+    }
+
+    /// `delay`, raised to `at_least_ms` (a `Retry-After`), but never beyond the limit (W2).
+    #[must_use]
+    pub fn raise(&self, delay: Delay, at_least_ms: u64) -> Delay {
+        let at_least_ms = i64::try_from(at_least_ms).unwrap_or(i64::MAX).min(self.delay_max_ms);
+        Delay(delay.0.max(at_least_ms))
+    }
+
+    /// The longest delay, in ms.
+    #[must_use]
+    pub const fn delay_max_ms(&self) -> i64 {
+        self.delay_max_ms
     }
 }

@@ -50,6 +50,9 @@ impl From<Seq> for Cursor {
 }
 
 impl Seq {
+    /// The first event of a whole history.
+    pub const ZERO: Self = Self(0);
+
     /// The position before this event.
     #[must_use]
     pub const fn before(self) -> Cursor {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::session::{BeforeAck, SessionError, SessionOptions, consume_session, limited, send};
+use super::session::{BeforeAck, Doing, SessionError, SessionOptions, consume_session, limited, send};
 use super::wait::reclaim;
 use crate::port::{Blocking, Clock, Fault, Lane, Network};
 use crate::rules::resume_line;
@@ -87,7 +87,7 @@ where
         let Self { clock, network, fault, .. } = self;
         let timeout = options.session.timeout;
         let mut stream =
-            limited(clock, timeout, "connecting", network.connect(&options.address)).await?;
+            limited(clock, timeout, Doing::Connecting, network.connect(&options.address)).await?;
         let resumed = async {
             let state = store.call("state", |store| store.state()).await?;
             send(&mut stream, clock, timeout, resume_line(state.last).as_bytes()).await

@@ -1,5 +1,6 @@
 //! The consumer's side of one connection (R27 to R35): read a line, commit it, acknowledge it.
 
+use std::fmt;
 use std::future::Future;
 use std::io;
 
@@ -47,20 +48,44 @@ pub struct SessionOptions {
     pub commit: Commit,
 }
 
+/// What a session does with its stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Doing {
+    /// Opening the connection (R37).
+    Connecting,
+    /// Waiting for a line (R28).
+    Reading,
+    /// Sending `RESUME` or an ACK (R31, R38).
+    Writing,
+    /// Ending the connection (R33).
+    Closing,
+}
+
+impl fmt::Display for Doing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connecting => "connecting",
+            Self::Reading => "reading",
+            Self::Writing => "writing",
+            Self::Closing => "closing",
+        })
+    }
+}
+
 /// Why a session failed. What was committed before stays; a new session resumes after it.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// A wait took longer than the timeout (R28, R31, R37). The peer may be gone, or have nothing to say.
     #[error("timeout while {doing}")]
     Timeout {
-        /// What was waited for, `connecting`, `reading` or `writing`.
-        doing: &'static str,
+        /// What was waited for.
+        doing: Doing,
     },
     /// The network failed, or the peer cut the connection.
     #[error("{doing}: {source}")]
     Connection {
-        /// During what, `connecting`, `reading`, `writing` or `closing`.
-        doing: &'static str,
+        /// During what.
+        doing: Doing,
         /// The network's error.
         source: io::Error,
     },
@@ -130,7 +155,7 @@ where
     let result = session.run().await;
     let closed = reclaim(clock, options.timeout, session.stream).await;
     let state = result?;
-    closed.map_err(|source| SessionError::Connection { doing: "closing", source })?;
+    closed.map_err(|source| SessionError::Connection { doing: Doing::Closing, source })?;
     Ok(state)
 }
 
@@ -155,7 +180,7 @@ where
         loop {
             yield_now().await;
             let reading = reader.next(&mut self.stream);
-            let Some(line) = limited(self.clock, self.options.timeout, "reading", reading).await? else {
+            let Some(line) = limited(self.clock, self.options.timeout, Doing::Reading, reading).await? else {
                 return Ok(self.store.call("state", |store| store.state()).await?);
             };
             let (lines, end) = self.gather(line, &mut reader);
@@ -223,14 +248,14 @@ pub(super) async fn send(
         stream.write_all(bytes).await?;
         stream.flush().await
     };
-    limited(clock, timeout, "writing", writing).await
+    limited(clock, timeout, Doing::Writing, writing).await
 }
 
 /// Waits no longer than the timeout, and says of both kinds of failure during what they happened.
 pub(super) async fn limited<T, E: Into<LineError>>(
     clock: &impl Clock,
     timeout: Timeout,
-    doing: &'static str,
+    doing: Doing,
     future: impl Future<Output = Result<T, E>>,
 ) -> Result<T, SessionError> {
     let Ok(result) = within(clock, timeout, future).await else {
@@ -241,6 +266,3 @@ pub(super) async fn limited<T, E: Into<LineError>>(
         LineError::Io(source) => SessionError::Connection { doing, source },
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::StorageError;
 
@@ -23,10 +23,10 @@ pub enum Durability {
 }
 
 impl Durability {
-    const fn pragma(self) -> (&'static str, i64) {
+    const fn pragma(self) -> &'static str {
         match self {
-            Self::Full => ("FULL", 2),
-            Self::Extra => ("EXTRA", 3),
+            Self::Full => "PRAGMA synchronous=FULL",
+            Self::Extra => "PRAGMA synchronous=EXTRA",
         }
     }
 }
@@ -53,15 +53,28 @@ impl OpenOptions {
         self
     }
 
-    /// Whether a missing file is created (the default) or an error.
+    /// Whether a missing or empty file is made into a new one (the default) or an error.
     #[must_use]
     pub const fn create(mut self, create: bool) -> Self {
         self.create = create;
         self
     }
 
+    /// Whether the file is looked for on SQLite's default VFS, that is in the real file system.
+    pub(crate) const fn is_default_vfs(&self) -> bool {
+        self.vfs.is_none()
+    }
+
     /// Opens `path` and sets it up: rollback journal in DELETE mode, the durability, a busy timeout of 1 s.
     pub(super) fn open(&self, path: &Path) -> Result<Connection, StorageError> {
+        if path.as_os_str().is_empty() {
+            // SQLite would quietly make a private temporary database (A5).
+            return Err(StorageError::Setting {
+                what: "path",
+                found: "empty".into(),
+                expected: "the name of a local file",
+            });
+        }
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         if self.create {
             flags |= OpenFlags::SQLITE_OPEN_CREATE;
@@ -72,18 +85,37 @@ impl OpenOptions {
         };
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+        connection.execute_batch(self.durability.pragma())?;
+        if !self.create && is_empty(&connection)? {
+            return Err(StorageError::Empty);
+        }
         set_journal_mode(&connection)?;
-        let (word, _) = self.durability.pragma();
-        connection.execute_batch(&format!("PRAGMA synchronous={word}"))?;
         Ok(connection)
     }
 }
 
+fn is_empty(connection: &Connection) -> Result<bool, StorageError> {
+    Ok(connection.query_row("PRAGMA page_count", [], |row| row.get::<_, i64>(0))? == 0)
+}
+
 /// Switches to the rollback journal, also where another program left the file in WAL mode.
 fn set_journal_mode(connection: &Connection) -> Result<(), StorageError> {
-    let found: String = connection.query_row("PRAGMA journal_mode=DELETE", [], |row| row.get(0))?;
+    let found: String = match connection.query_row("PRAGMA journal_mode=DELETE", [], |row| row.get(0)) {
+        Ok(found) => found,
+        Err(error) => return Err(explain(connection, error)),
+    };
     if found == "delete" {
         return Ok(());
     }
     Err(StorageError::Setting { what: "journal_mode", found, expected: "delete" })
+}
+
+/// Tells a file that a peer keeps in WAL mode from one that is merely locked.
+fn explain(connection: &Connection, error: rusqlite::Error) -> StorageError {
+    let busy = error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
+    let mode = || connection.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0));
+    if busy && mode().is_ok_and(|mode| mode == "wal") {
+        return StorageError::WalInUse(error);
+    }
+    error.into()
 }

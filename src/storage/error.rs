@@ -15,6 +15,15 @@ pub enum StorageError {
     /// The next read settles it; until then treat the operation as neither done nor undone.
     #[error("COMMIT failed and its outcome is unknown: {0}")]
     CommitUnknown(#[source] rusqlite::Error),
+    /// Another program holds the file open in WAL mode, so it cannot be switched back to the rollback
+    /// journal (Q18). Close that program, or let it leave WAL mode, and open again.
+    #[error(
+        "another program holds the file open in WAL mode, so it cannot be switched to the rollback journal: {0}"
+    )]
+    WalInUse(#[source] rusqlite::Error),
+    /// The file was to be an existing one, and is empty (A14).
+    #[error("the file is empty")]
+    Empty,
     /// The file could not be set up as the contract demands (Q18, A5).
     #[error("{what} is {found}, expected {expected}")]
     Setting {
@@ -35,8 +44,10 @@ impl StorageError {
     #[must_use]
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
-            Self::Sqlite(error) | Self::CommitUnknown(error) => error.sqlite_error_code(),
-            Self::Setting { .. } | Self::Row(_) => None,
+            Self::Sqlite(error) | Self::CommitUnknown(error) | Self::WalInUse(error) => {
+                error.sqlite_error_code()
+            }
+            Self::Empty | Self::Setting { .. } | Self::Row(_) => None,
         }
     }
 

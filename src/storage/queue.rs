@@ -1,97 +1,91 @@
-//! The lease queue's operations (contract, part Q and M10) as a seam: [`LeaseQueue`] is what a second
-//! backend, or a deliberately broken one, implements.
+//! The lease queue on SQLite: [`Queue`]. Each operation is one immediate transaction in a file of its own;
+//! this file only binds them to the seam [`LeaseQueue`].
+//!
+//! Other programs may work on the same file by the same rules (M7), so nothing is remembered between two
+//! operations but which bad rows have been logged.
 
-use crate::port::{Fault, Injected};
-use crate::rules::{Attempts, Delay, Event, Invalid, Lease, Millis, Name, Outcome, Qty, Status, Ticket, Ttl};
+mod claim;
+mod due;
+mod enqueue;
+mod finish;
+mod open;
+mod redrive;
+mod row;
 
-use super::StorageError;
+use std::collections::BTreeSet;
+use std::path::Path;
 
-/// A reading of the clock, taken when the write lock is held, so that a long wait for the lock cannot make
-/// a lease that has already run out.
-pub type Now<'a> = &'a mut dyn FnMut() -> Result<Millis, Invalid>;
+use rusqlite::Connection;
 
-/// What enqueue found (Q21, Q22).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Enqueued {
-    /// The job is new and pending.
-    New,
-    /// A job of this id and quantity exists; it was left as it is.
-    Duplicate,
+use crate::port::Fault;
+use crate::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome, Ticket, Ttl};
+
+use super::{
+    ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, OpenOptions, RedriveError,
+    Released, Renewed, StorageError,
+};
+
+pub use row::BadRow;
+
+/// A queue file that is open.
+#[derive(Debug)]
+pub struct Queue {
+    connection: Connection,
+    /// The rows, by seq, that were already logged as bad (M12): once each, not at every claim.
+    logged: BTreeSet<i64>,
 }
 
-/// What finish did (Q36, Q41).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Finished {
-    /// The job's new status: done, dead or pending.
-    Now(Status),
-    /// The ticket no longer holds; nothing was changed.
-    Stale,
-}
-
-/// What renew did (M10).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Renewed {
-    /// The new ticket; the old one is stale from now on.
-    Until(Ticket),
-    /// The ticket no longer holds; nothing was changed.
-    Stale,
-}
-
-/// What release did (M10).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Released {
-    /// The job is pending again and the attempt was given back.
-    Pending,
-    /// The ticket no longer holds; nothing was changed.
-    Stale,
-}
-
-/// The lease queue. Each operation is one immediate transaction; on any error nothing has changed unless
-/// the error says otherwise, and no transaction stays open.
-pub trait LeaseQueue {
-    /// Adds a job, once per id (Q20 to Q24).
+impl Queue {
+    /// Opens the queue file at `path` and adds what it lacks of the two tables and their indexes; whatever
+    /// rows exist stay (Q16 to Q19). A file to which nothing needs to be added is not written to.
     ///
     /// # Errors
-    /// [`EnqueueError`].
+    /// [`StorageError`]: no such directory, not a database, locked for over a second, a name clash, a path
+    /// that is no file. The connection is closed.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, StorageError> {
+        let connection = options.open(path)?;
+        open::SCHEMA.ensure(&connection)?;
+        Ok(Self { connection, logged: BTreeSet::new() })
+    }
+
+    /// The connection, to look at the file. Leave no transaction open on it, and change the tables through
+    /// [`LeaseQueue`] only.
+    #[must_use]
+    pub const fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Every job that breaks a range, by seq, at most `max` of them (M12). Reads the whole table.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    pub fn bad_rows(&self, max: usize) -> Result<Vec<BadRow>, StorageError> {
+        row::find_bad(&self.connection, max)
+    }
+}
+
+impl LeaseQueue for Queue {
     fn enqueue(
         &mut self,
         event: &Event,
         now: Millis,
         ttl: Ttl,
         max_attempts: Attempts,
-    ) -> Result<Enqueued, EnqueueError>;
+    ) -> Result<Enqueued, EnqueueError> {
+        enqueue::enqueue(&self.connection, event, now, ttl, max_attempts)
+    }
 
-    /// Quarantines what is due and claims the first eligible job (Q25 to Q34), reading the time once the
-    /// write lock is held.
-    ///
-    /// # Errors
-    /// [`ClaimError`].
     fn claim_at(
         &mut self,
         owner: &Name,
         now: Now<'_>,
         lease: Lease,
         fault: &mut dyn Fault,
-    ) -> Result<Option<Ticket>, ClaimError>;
-
-    /// [`claim_at`](Self::claim_at) with a time that is already known.
-    ///
-    /// # Errors
-    /// [`ClaimError`].
-    fn claim(
-        &mut self,
-        owner: &Name,
-        now: Millis,
-        lease: Lease,
-        fault: &mut dyn Fault,
     ) -> Result<Option<Ticket>, ClaimError> {
-        self.claim_at(owner, &mut || Ok(now), lease, fault)
+        let mut log = row::Log { logged: &mut self.logged };
+        claim::claim(&self.connection, owner, now, lease, fault, &mut log)
     }
 
-    /// Records how an attempt ended (Q35 to Q41). `delay` counts for [`Outcome::Retry`] only.
-    ///
-    /// # Errors
-    /// [`FinishError`].
     fn finish(
         &mut self,
         ticket: &Ticket,
@@ -99,12 +93,10 @@ pub trait LeaseQueue {
         now: Millis,
         delay: Delay,
         fault: &mut dyn Fault,
-    ) -> Result<Finished, FinishError>;
+    ) -> Result<Finished, FinishError> {
+        finish::finish(&self.connection, ticket, outcome, now, delay, fault)
+    }
 
-    /// Gives a dead job a new life, with an audit row (Q42 to Q46).
-    ///
-    /// # Errors
-    /// [`RedriveError`].
     fn redrive(
         &mut self,
         id: &Name,
@@ -112,102 +104,26 @@ pub trait LeaseQueue {
         ttl: Ttl,
         note: &Name,
         fault: &mut dyn Fault,
-    ) -> Result<(), RedriveError>;
+    ) -> Result<(), RedriveError> {
+        redrive::redrive(&self.connection, id, now, ttl, note, fault)
+    }
 
-    /// Extends the lease of a ticket that still holds (M10); `now` is read once the write lock is held.
-    ///
-    /// # Errors
-    /// [`ClaimError`].
     fn renew(
         &mut self,
         ticket: &Ticket,
         now: Now<'_>,
         lease: Lease,
         fault: &mut dyn Fault,
-    ) -> Result<Renewed, ClaimError>;
+    ) -> Result<Renewed, ClaimError> {
+        finish::renew(&self.connection, ticket, now, lease, fault)
+    }
 
-    /// Gives back a job that was claimed but not sent (M10).
-    ///
-    /// # Errors
-    /// [`FinishError`].
     fn release(
         &mut self,
         ticket: &Ticket,
         now: Millis,
         fault: &mut dyn Fault,
-    ) -> Result<Released, FinishError>;
-}
-
-/// Why enqueue failed.
-#[derive(Debug, thiserror::Error)]
-pub enum EnqueueError {
-    /// The id exists with another quantity (Q23): this is another job, give it another id.
-    #[error("job {id} exists with qty {stored_qty}, not {}", given.get())]
-    Conflict {
-        /// The id.
-        id: Name,
-        /// What is stored.
-        stored_qty: i64,
-        /// What was given.
-        given: Qty,
-    },
-    /// `now + ttl` is beyond the last instant (only under wide limits).
-    #[error(transparent)]
-    Invalid(#[from] Invalid),
-    /// SQLite failed.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-}
-
-/// Why claim or renew failed.
-#[derive(Debug, thiserror::Error)]
-pub enum ClaimError {
-    /// The clock gave a time outside the contract's range.
-    #[error(transparent)]
-    Clock(#[from] Invalid),
-    /// A hook injected an error.
-    #[error(transparent)]
-    Hook(#[from] Injected),
-    /// SQLite failed.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-}
-
-/// Why finish or release failed. The ticket may still hold: try again while its lease lasts.
-#[derive(Debug, thiserror::Error)]
-pub enum FinishError {
-    /// A hook injected an error.
-    #[error(transparent)]
-    Hook(#[from] Injected),
-    /// SQLite failed.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-}
-
-/// Why redrive failed.
-#[derive(Debug, thiserror::Error)]
-pub enum RedriveError {
-    /// There is no such job (Q43).
-    #[error("there is no job {id}")]
-    NoSuchJob {
-        /// The id.
-        id: Name,
-    },
-    /// The job is not dead (Q43).
-    #[error("job {id} is {status}, only a dead job can be redriven")]
-    NotDead {
-        /// The id.
-        id: Name,
-        /// Where it stands.
-        status: Status,
-    },
-    /// `now + ttl` is beyond the last instant (only under wide limits).
-    #[error(transparent)]
-    Invalid(#[from] Invalid),
-    /// A hook injected an error.
-    #[error(transparent)]
-    Hook(#[from] Injected),
-    /// SQLite failed.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
+    ) -> Result<Released, FinishError> {
+        finish::release(&self.connection, ticket, now, fault)
+    }
 }

@@ -19,11 +19,10 @@ pub(super) fn complete(connection: &Connection) -> Result<(), StorageError> {
     }
     let transaction = Immediate::begin(connection)?;
     connection.execute_batch(CREATE)?;
-    transaction.commit()?;
     // What is still wrong now (a table of this name with other columns) is an error.
     connection.prepare_cached(SELECT_STATE)?;
     connection.prepare_cached(apply::SELECT_DELTA)?;
-    Ok(())
+    transaction.commit()
 }
 
 /// Whether both tables and the row are there. Prepares only statements that are needed later anyway: a

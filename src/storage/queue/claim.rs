@@ -1,0 +1,77 @@
+//! claim (Q25 to Q34): quarantine what is due, then lease the first eligible job, in one transaction.
+
+use rusqlite::Connection;
+
+use crate::port::{Fault, FaultPoint};
+use crate::rules::{Attempt, Invalid, Lease, Millis, Name, Reason, Ticket, Token};
+use crate::storage::transaction::Immediate;
+use crate::storage::{ClaimError, Now, StorageError};
+
+use super::due;
+use super::row::{Log, StoredJob};
+
+const QUARANTINE: &str =
+    "UPDATE jobs SET status = 'dead', reason = ?2, owner = NULL, lease_until = NULL WHERE seq = ?1";
+const LEASE: &str = "UPDATE jobs SET status = 'leased', attempts = ?2, token = ?3, owner = ?4, \
+    lease_until = ?5, reason = NULL WHERE seq = ?1";
+
+pub(super) fn claim(
+    connection: &Connection,
+    owner: &Name,
+    now: Now<'_>,
+    lease: Lease,
+    fault: &mut dyn Fault,
+    log: &mut Log<'_>,
+) -> Result<Option<Ticket>, ClaimError> {
+    let transaction = Immediate::begin(connection)?;
+    let now = now()?;
+    let job = quarantine_and_select(connection, now, log).map_err(StorageError::from)?;
+    let Some(job) = job else {
+        transaction.commit()?;
+        return Ok(None);
+    };
+    let ticket = ticket(&job, owner, now, lease)?;
+    write_lease(connection, job.seq, &ticket).map_err(StorageError::from)?;
+    fault.at(FaultPoint::AfterClaim)?;
+    transaction.commit()?;
+    fault.at(FaultPoint::AfterCommit)?;
+    Ok(Some(ticket))
+}
+
+fn quarantine_and_select(
+    connection: &Connection,
+    now: Millis,
+    log: &mut Log<'_>,
+) -> rusqlite::Result<Option<StoredJob>> {
+    let any_due = due::any_due(connection, now)?;
+    if any_due {
+        quarantine(connection, &due::doomed(connection, now, log)?)?;
+    }
+    due::first_eligible(connection, now, any_due, log)
+}
+
+fn quarantine(connection: &Connection, doomed: &[(i64, Reason)]) -> rusqlite::Result<()> {
+    let mut update = connection.prepare_cached(QUARANTINE)?;
+    for (seq, reason) in doomed {
+        update.execute((seq, reason.as_str()))?;
+    }
+    Ok(())
+}
+
+/// The ticket of this claim (Q31, Q32).
+fn ticket(job: &StoredJob, owner: &Name, now: Millis, lease: Lease) -> Result<Ticket, Invalid> {
+    let token = Token::new(job.token + 1)?;
+    let attempt = Attempt::new(job.attempts + 1)?;
+    let lease_until_ms = (now.get() + lease.get()).min(job.deadline_ms);
+    Ticket::new(job.event.clone(), owner.clone(), token, attempt, lease_until_ms)
+}
+
+fn write_lease(connection: &Connection, seq: i64, ticket: &Ticket) -> rusqlite::Result<usize> {
+    connection.prepare_cached(LEASE)?.execute((
+        seq,
+        ticket.attempt.get(),
+        ticket.token.get(),
+        ticket.owner.as_str(),
+        ticket.lease_until_ms(),
+    ))
+}

@@ -1,0 +1,186 @@
+//! What claim finds in the queue: the jobs that are due to die (Q26) and the first one that is eligible
+//! (Q29, Q30). Reads only; bad rows are logged and passed over (M12).
+//!
+//! Nothing here may cost more when more jobs have finished, so each question goes to the one partial index
+//! made for it, by name: the planner, left alone, walks the table for some of them.
+
+use rusqlite::Connection;
+
+use crate::rules::{INSTANT_MAX_MS, Invalid, Millis, Reason};
+
+use super::row::{BadRow, Log, StoredJob, TOKEN_MAX, columns, first};
+
+/// Whether anything but a plain claim of a pending job can be needed: one cheap question, mostly answered
+/// with no. The last two terms find leases that no time ends (NULL, or not a time), to log them.
+const ANY: &str = "SELECT \
+    EXISTS(SELECT 1 FROM jobs INDEXED BY ackward_jobs_deadline WHERE status = 'pending' AND deadline <= ?1) \
+    OR EXISTS(SELECT 1 FROM jobs INDEXED BY ackward_jobs_spent \
+        WHERE status = 'pending' AND attempts >= max_attempts) \
+    OR EXISTS(SELECT 1 FROM jobs INDEXED BY ackward_jobs_lease WHERE status = 'leased' AND lease_until <= ?1) \
+    OR EXISTS(SELECT 1 FROM jobs INDEXED BY ackward_jobs_lease WHERE status = 'leased' AND lease_until IS NULL) \
+    OR EXISTS(SELECT 1 FROM jobs INDEXED BY ackward_jobs_lease WHERE status = 'leased' AND lease_until > ?2)";
+
+const PENDING_PAST_DEADLINE: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM jobs INDEXED BY ackward_jobs_deadline WHERE status = 'pending' AND deadline <= ?1"
+);
+const PENDING_SPENT: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM jobs INDEXED BY ackward_jobs_spent WHERE status = 'pending' AND attempts >= max_attempts"
+);
+const LEASE_OVER: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM jobs INDEXED BY ackward_jobs_lease WHERE status = 'leased' AND lease_until <= ?1 \
+     AND (deadline <= ?1 OR attempts >= max_attempts)"
+);
+const LEASE_ENDLESS: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM jobs INDEXED BY ackward_jobs_lease WHERE status = 'leased' AND lease_until IS NULL UNION ALL SELECT ",
+    columns!(),
+    " FROM jobs INDEXED BY ackward_jobs_lease WHERE status = 'leased' AND lease_until > ?1"
+);
+
+const FIRST_PENDING: &str = concat!(
+    "SELECT ",
+    columns!(),
+    ", available_at <= ?1 FROM jobs INDEXED BY ackward_jobs_waiting \
+     WHERE status = 'pending' AND seq > ?2 ORDER BY seq LIMIT 1"
+);
+const PENDING_BY_SEQ: &str = "SELECT seq, available_at <= ?1 FROM jobs INDEXED BY ackward_jobs_waiting \
+    WHERE status = 'pending' AND seq > ?2 ORDER BY seq";
+const READY_BY_TIME: &str = "SELECT seq FROM jobs INDEXED BY ackward_jobs_available \
+    WHERE status = 'pending' AND available_at <= ?1 AND seq > ?2";
+const FIRST_EXPIRED: &str = "SELECT min(+seq) FROM jobs INDEXED BY ackward_jobs_lease \
+    WHERE status = 'leased' AND lease_until <= ?1 AND seq > ?2";
+const BY_SEQ: &str = concat!("SELECT ", columns!(), " FROM jobs WHERE seq = ?1");
+
+/// Whether the other two questions need asking at all.
+pub(super) fn any_due(connection: &Connection, now: Millis) -> rusqlite::Result<bool> {
+    connection.prepare_cached(ANY)?.query_row([now.get(), INSTANT_MAX_MS], |row| row.get(0))
+}
+
+/// The jobs that die now, with the reason (Q26, Q27).
+pub(super) fn doomed(
+    connection: &Connection,
+    now: Millis,
+    log: &mut Log<'_>,
+) -> rusqlite::Result<Vec<(i64, Reason)>> {
+    let mut doomed = Vec::new();
+    let mut take = |job: Result<StoredJob, _>| match job {
+        Ok(job) if job.deadline_ms <= now.get() => doomed.push((job.seq, Reason::Deadline)),
+        Ok(job) if job.attempts >= job.max_attempts => doomed.push((job.seq, Reason::Exhausted)),
+        Ok(_) => {}
+        Err(bad) => log.bad(&bad),
+    };
+    let at = now.get();
+    each(connection, PENDING_PAST_DEADLINE, [at], &mut take)?;
+    each(connection, PENDING_SPENT, [], &mut take)?;
+    each(connection, LEASE_OVER, [at], &mut take)?;
+    each(connection, LEASE_ENDLESS, [INSTANT_MAX_MS], |job| {
+        if let Err(bad) = job {
+            log.bad(&bad);
+        }
+    })?;
+    Ok(doomed)
+}
+
+/// The eligible job with the least seq, once the doomed ones are dead. `leases` says whether a lease can
+/// have run out.
+pub(super) fn first_eligible(
+    connection: &Connection,
+    now: Millis,
+    leases: bool,
+    log: &mut Log<'_>,
+) -> rusqlite::Result<Option<StoredJob>> {
+    let mut after = i64::MIN;
+    loop {
+        let Some((seq, job)) = candidate(connection, now, leases, after)? else {
+            return Ok(None);
+        };
+        match job {
+            Ok(job) if job.token < TOKEN_MAX => return Ok(Some(job)),
+            Ok(job) => log.bad(&no_token_left(&job)),
+            Err(bad) => log.bad(&bad),
+        }
+        after = seq;
+    }
+}
+
+/// A job whose next token would leave the range of Q11 can only be passed over, like a bad row.
+fn no_token_left(job: &StoredJob) -> BadRow {
+    let allowed = format!("less than {TOKEN_MAX}, for another claim");
+    BadRow { seq: job.seq, invalid: Invalid::new("token", job.token, allowed) }
+}
+
+type Candidate = (i64, Result<StoredJob, BadRow>);
+
+/// The first row beyond `after` that is eligible by its times, sound or not.
+fn candidate(
+    connection: &Connection,
+    now: Millis,
+    leases: bool,
+    after: i64,
+) -> rusqlite::Result<Option<Candidate>> {
+    let head = first(connection.prepare_cached(FIRST_PENDING)?, [now.get(), after], |row| {
+        Ok((row.get::<_, i64>(0)?, StoredJob::read(row)?, row.get::<_, bool>(12)?))
+    })?;
+    let expired = if leases { first_expired(connection, now, after)? } else { None };
+    let ready = match head {
+        Some((seq, job, true)) if expired.is_none_or(|expired| seq < expired) => return Ok(Some((seq, job))),
+        Some((seq, _, false)) => first_ready(connection, now, seq)?,
+        _ => None,
+    };
+    let Some(seq) = ready.into_iter().chain(expired).min() else {
+        return Ok(None);
+    };
+    let job = first(connection.prepare_cached(BY_SEQ)?, [seq], StoredJob::read)?;
+    Ok(job.map(|job| (seq, job)))
+}
+
+fn first_expired(connection: &Connection, now: Millis, after: i64) -> rusqlite::Result<Option<i64>> {
+    connection.prepare_cached(FIRST_EXPIRED)?.query_row([now.get(), after], |row| row.get(0))
+}
+
+/// The least seq beyond `after` of the pending jobs whose time has come.
+///
+/// Two walks take turns, one over the pending jobs by seq until one is ready, one over all that are ready;
+/// whichever ends first has the answer. So the cost is that of the smaller of the two crowds, those that
+/// wait in front and those that are ready.
+fn first_ready(connection: &Connection, now: Millis, after: i64) -> rusqlite::Result<Option<i64>> {
+    let mut by_seq = connection.prepare_cached(PENDING_BY_SEQ)?;
+    let mut by_time = connection.prepare_cached(READY_BY_TIME)?;
+    let mut by_seq = by_seq.query([now.get(), after])?;
+    let mut by_time = by_time.query([now.get(), after])?;
+    let mut least = None;
+    loop {
+        let Some(ready) = by_time.next()? else {
+            return Ok(least);
+        };
+        let seq: i64 = ready.get(0)?;
+        least = Some(least.map_or(seq, |least: i64| least.min(seq)));
+        let Some(pending) = by_seq.next()? else {
+            return Ok(None);
+        };
+        if pending.get(1)? {
+            return pending.get(0).map(Some);
+        }
+    }
+}
+
+fn each<P: rusqlite::Params>(
+    connection: &Connection,
+    sql: &str,
+    params: P,
+    mut take: impl FnMut(Result<StoredJob, BadRow>),
+) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    while let Some(row) = rows.next()? {
+        take(StoredJob::read(row)?);
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! What a ticket's holder does with it: finish (Q35 to Q41), renew and release (M10). Each is one UPDATE
+//! that changes the row only while the ticket holds (Q36).
+
+use rusqlite::Connection;
+use rusqlite::types::ToSql;
+
+use crate::port::{Fault, FaultPoint};
+use crate::rules::{Delay, Lease, Millis, Outcome, Status, Ticket};
+use crate::storage::transaction::Immediate;
+use crate::storage::{ClaimError, FinishError, Finished, Now, Released, Renewed, StorageError};
+
+use super::row::first;
+
+/// Q36: whether ticket `?1` … `?6` holds at `?7`. The types are asked for where a comparison alone would let
+/// text pass, which is greater than every number (M12).
+macro_rules! ticket_holds {
+    () => {
+        " WHERE id = ?1 AND status = 'leased' AND qty = ?2 AND owner = ?3 AND token = ?4 AND attempts = ?5 \
+         AND lease_until = ?6 AND ?7 < lease_until AND ?7 < deadline \
+         AND typeof(deadline) = 'integer' AND deadline <= 1000000000000000 \
+         AND typeof(max_attempts) = 'integer' AND max_attempts BETWEEN 1 AND 16 \
+         AND typeof(available_at) = 'integer'"
+    };
+}
+
+const OK: &str = concat!(
+    "UPDATE jobs SET status = 'done', reason = NULL, available_at = ?7, owner = NULL, lease_until = NULL",
+    ticket_holds!(),
+    " RETURNING status"
+);
+const PERMANENT: &str = concat!(
+    "UPDATE jobs SET status = 'dead', reason = 'permanent', available_at = ?7, owner = NULL, lease_until = NULL",
+    ticket_holds!(),
+    " RETURNING status"
+);
+/// The budget is asked before the deadline (Q39).
+const RETRY: &str = concat!(
+    "UPDATE jobs SET \
+     status = iif(attempts >= max_attempts OR ?8 >= deadline, 'dead', 'pending'), \
+     reason = iif(attempts >= max_attempts, 'exhausted', iif(?8 >= deadline, 'deadline', 'retry')), \
+     available_at = iif(attempts >= max_attempts OR ?8 >= deadline, ?7, ?8), \
+     owner = NULL, lease_until = NULL",
+    ticket_holds!(),
+    " RETURNING status"
+);
+const RENEW: &str =
+    concat!("UPDATE jobs SET lease_until = min(?8, deadline)", ticket_holds!(), " RETURNING lease_until");
+const RELEASE: &str = concat!(
+    "UPDATE jobs SET status = 'pending', attempts = attempts - 1, owner = NULL, lease_until = NULL, \
+     reason = NULL, available_at = ?7",
+    ticket_holds!(),
+    " RETURNING 1"
+);
+
+pub(super) fn finish(
+    connection: &Connection,
+    ticket: &Ticket,
+    outcome: Outcome,
+    now: Millis,
+    delay: Delay,
+    fault: &mut dyn Fault,
+) -> Result<Finished, FinishError> {
+    let transaction = Immediate::begin(connection)?;
+    let status: Option<String> = match outcome {
+        Outcome::Ok => update(connection, OK, ticket, now, None)?,
+        Outcome::Permanent => update(connection, PERMANENT, ticket, now, None)?,
+        Outcome::Retry => update(connection, RETRY, ticket, now, Some(now.get() + delay.get()))?,
+    };
+    let Some(status) = status else {
+        transaction.commit()?;
+        return Ok(Finished::Stale);
+    };
+    fault.at(FaultPoint::AfterFinish)?;
+    transaction.commit()?;
+    fault.at(FaultPoint::AfterCommit)?;
+    Ok(Finished::Now(written(&status)))
+}
+
+pub(super) fn renew(
+    connection: &Connection,
+    ticket: &Ticket,
+    now: Now<'_>,
+    lease: Lease,
+    fault: &mut dyn Fault,
+) -> Result<Renewed, ClaimError> {
+    let transaction = Immediate::begin(connection)?;
+    let now = now()?;
+    let until: Option<i64> = update(connection, RENEW, ticket, now, Some(now.get() + lease.get()))?;
+    let Some(until) = until else {
+        transaction.commit()?;
+        return Ok(Renewed::Stale);
+    };
+    let renewed = Ticket::new(ticket.event(), ticket.owner.clone(), ticket.token, ticket.attempt, until)?;
+    fault.at(FaultPoint::AfterRenew)?;
+    transaction.commit()?;
+    fault.at(FaultPoint::AfterCommit)?;
+    Ok(Renewed::Until(renewed))
+}
+
+pub(super) fn release(
+    connection: &Connection,
+    ticket: &Ticket,
+    now: Millis,
+    fault: &mut dyn Fault,
+) -> Result<Released, FinishError> {
+    let transaction = Immediate::begin(connection)?;
+    let given_back: Option<i64> = update(connection, RELEASE, ticket, now, None)?;
+    if given_back.is_none() {
+        transaction.commit()?;
+        return Ok(Released::Stale);
+    }
+    fault.at(FaultPoint::AfterRelease)?;
+    transaction.commit()?;
+    fault.at(FaultPoint::AfterCommit)?;
+    Ok(Released::Pending)
+}
+
+/// Runs one of the UPDATEs and returns what it returned, or None where the ticket does not hold.
+fn update<T: rusqlite::types::FromSql>(
+    connection: &Connection,
+    sql: &str,
+    ticket: &Ticket,
+    now: Millis,
+    last: Option<i64>,
+) -> Result<Option<T>, StorageError> {
+    let (qty, token, attempt) = (ticket.qty.get(), ticket.token.get(), ticket.attempt.get());
+    let (until, now) = (ticket.lease_until_ms(), now.get());
+    let (id, owner) = (ticket.id.as_str(), ticket.owner.as_str());
+    let mut params: [&dyn ToSql; 8] = [&id, &qty, &owner, &token, &attempt, &until, &now, &now];
+    let mut used = 7;
+    if let Some(last) = &last {
+        params[7] = last;
+        used = 8;
+    }
+    let statement = connection.prepare_cached(sql)?;
+    Ok(first(statement, &params[..used], |row| row.get(0))?)
+}
+
+/// The status that one of our own UPDATEs has just written.
+fn written(status: &str) -> Status {
+    match status {
+        "done" => Status::Done,
+        "pending" => Status::Pending,
+        _ => Status::Dead,
+    }
+}

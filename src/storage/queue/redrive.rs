@@ -1,0 +1,60 @@
+//! redrive (Q42 to Q46): a dead job's new life and its audit row, in one transaction.
+
+use rusqlite::Connection;
+use rusqlite::types::{FromSqlError, Type, Value};
+
+use crate::port::{Fault, FaultPoint};
+use crate::rules::{Millis, Name, Status, Ttl};
+use crate::storage::transaction::Immediate;
+use crate::storage::{RedriveError, StorageError};
+
+use super::enqueue::deadline_ms;
+use super::row::first;
+
+const FIND: &str = "SELECT seq, status, token FROM jobs WHERE id = ?1";
+const AUDIT: &str = "INSERT INTO redrives (id, token, at_ms, note) VALUES (?1, ?2, ?3, ?4)";
+const REVIVE: &str = "UPDATE jobs SET status = 'pending', attempts = 0, available_at = ?2, deadline = ?3, \
+    owner = NULL, lease_until = NULL, reason = NULL WHERE seq = ?1";
+
+pub(super) fn redrive(
+    connection: &Connection,
+    id: &Name,
+    now: Millis,
+    ttl: Ttl,
+    note: &Name,
+    fault: &mut dyn Fault,
+) -> Result<(), RedriveError> {
+    let deadline_ms = deadline_ms(now, ttl)?;
+    let transaction = Immediate::begin(connection)?;
+    let (seq, status, token) =
+        find(connection, id)?.ok_or_else(|| RedriveError::NoSuchJob { id: id.clone() })?;
+    if status != Status::Dead {
+        return Err(RedriveError::NotDead { id: id.clone(), status });
+    }
+    execute(connection, AUDIT, (id.as_str(), token, now.get(), note.as_str()))?;
+    fault.at(FaultPoint::AfterAudit)?;
+    execute(connection, REVIVE, (seq, now.get(), deadline_ms))?;
+    fault.at(FaultPoint::AfterRedrive)?;
+    transaction.commit()?;
+    fault.at(FaultPoint::AfterCommit)?;
+    Ok(())
+}
+
+/// The job's seq, status and token; the token as it is stored, for the audit to copy (Q44).
+fn find(connection: &Connection, id: &Name) -> Result<Option<(i64, Status, Value)>, StorageError> {
+    let statement = connection.prepare_cached(FIND)?;
+    let found = first(statement, [id.as_str()], |row| {
+        let status: String = row.get(1)?;
+        let status = Status::parse(&status).map_err(|invalid| {
+            let cause = FromSqlError::Other(Box::new(invalid));
+            rusqlite::Error::FromSqlConversionFailure(1, Type::Text, Box::new(cause))
+        })?;
+        Ok((row.get(0)?, status, row.get(2)?))
+    })?;
+    Ok(found)
+}
+
+fn execute(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<(), StorageError> {
+    connection.prepare_cached(sql)?.execute(params)?;
+    Ok(())
+}
