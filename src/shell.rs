@@ -8,6 +8,8 @@ mod publisher;
 mod sender;
 mod session;
 mod wait;
+#[cfg(test)]
+mod wire;
 
 pub use client::{Client, ClientOptions, run_client};
 pub use courier::{Delivery, Orders, RunFileError, RunOnceError, run_file, run_once};

@@ -100,3 +100,7 @@ where
         consume_session(stream, store, clock, fault.clone(), options.session, before_ack).await
     }
 }
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

@@ -167,3 +167,6 @@ impl<'a, B: LogBytes, C: Clock> Publisher<'a, B, C> {
 fn host_of(peer: &str) -> &str {
     peer.rsplit_once(':').map_or(peer, |(host, _port)| host)
 }
+
+#[cfg(test)]
+mod tests;

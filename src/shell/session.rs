@@ -266,3 +266,7 @@ pub(super) async fn limited<T, E: Into<LineError>>(
         LineError::Io(source) => SessionError::Connection { doing, source },
     })
 }
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;
