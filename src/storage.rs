@@ -7,6 +7,7 @@ mod inbox;
 mod lease_queue;
 mod queue;
 mod schema;
+mod store;
 mod transaction;
 
 pub use connection::{Durability, OpenOptions};
@@ -17,3 +18,4 @@ pub use lease_queue::{
     Renewed,
 };
 pub use queue::{BadRow, Queue};
+pub use store::{Applied, ApplyError, Batch, ConsumeError, Consumed, State, Store};
