@@ -127,6 +127,24 @@ fn q30_a_crowd_that_waits_in_front_hides_nothing() {
     }
 }
 
+/// A pending job with the owner and the end of an old lease, which only a hand can make, is pending all
+/// the same.
+#[test]
+fn q26_q29_leftovers_of_a_lease_do_not_hide_a_pending_job() {
+    check("'a', 1, 'pending', 1, 3, 1, 0, 500, 'v', 999, NULL", "leased 2/3 2 0 500 w 110 -");
+    check("'a', 1, 'pending', 1, 3, 1, 101, 500, 'v', 50, NULL", "pending 1/3 1 101 500 v 50 -");
+    check("'a', 1, 'pending', 1, 3, 1, 0, 100, 'v', 999, NULL", "dead 1/3 1 0 100 - - deadline");
+    check("'a', 1, 'pending', 3, 3, 1, 0, 500, 'v', 999, NULL", "dead 3/3 1 0 500 - - exhausted");
+    let mut bed = Bed::with(&[
+        "'a', 1, 'pending', 0, 3, 0, 0, 500, NULL, NULL, NULL",
+        "'b', 1, 'pending', 0, 3, 0, 0, 500, 'v', 999, NULL",
+        "'c', 1, 'pending', 0, 3, 0, 0, 500, NULL, NULL, NULL",
+    ]);
+    let claimed: Vec<_> =
+        (0..4).map_while(|_| bed.claim(100, 10)).map(|ticket| ticket.id.to_string()).collect();
+    assert_eq!(claimed, ["a", "b", "c"]);
+}
+
 #[test]
 fn q31_the_lease_ends_at_the_deadline_at_the_latest() {
     let mut bed = Bed::with(&["'a', 5, 'pending', 0, 3, 4, 7, 105, NULL, NULL, 'retry'"]);
