@@ -3,6 +3,7 @@
 
 mod connection;
 mod error;
+mod event_store;
 mod inbox;
 mod lease_queue;
 mod queue;
@@ -12,6 +13,7 @@ mod transaction;
 
 pub use connection::{Durability, OpenOptions};
 pub use error::StorageError;
+pub use event_store::EventStore;
 pub use inbox::{AcceptError, Accepted, Inbox, Totals};
 pub use lease_queue::{
     ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, RedriveError, Released,

@@ -142,8 +142,13 @@ fn consume(place: &Place, count: u64, commit: Commit) -> Run {
         let listener = TokioNetwork.listen("127.0.0.1:0").await.expect("a port");
         let address = Listener::local_address(&listener);
         let fault = Batches::default();
-        let client =
-            Client { clock: SystemClock, network: TokioNetwork, blocking: Threads, fault: fault.clone() };
+        let client = Client {
+            clock: SystemClock,
+            network: TokioNetwork,
+            blocking: Threads,
+            fault: fault.clone(),
+            open: Store::open,
+        };
         let options_client = ClientOptions::new(address, place.store(), SessionOptions { timeout, commit });
         let mut before_ack = |_| Ok(());
         let started = Instant::now();

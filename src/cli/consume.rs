@@ -63,7 +63,8 @@ type RealClient = Client<SystemClock, TokioNetwork, Threads, EnvFault>;
 impl Consume {
     pub async fn run(self) -> Result<(), Ended> {
         let fault = EnvFault::from_env()?;
-        let client = Client { clock: SystemClock, network: TokioNetwork, blocking: Threads, fault };
+        let client =
+            Client { clock: SystemClock, network: TokioNetwork, blocking: Threads, fault, open: Store::open };
         let ended = if self.once { self.once(&client).await } else { self.follow(&client).await };
         self.report(&ended);
         ended.map(drop)

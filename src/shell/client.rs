@@ -1,16 +1,16 @@
 //! A run of the consumer (R36 to R41): open the store, connect, resume, consume to the end of the stream.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::session::{BeforeAck, Doing, SessionError, SessionOptions, consume_session, limited, send};
 use super::wait::reclaim;
 use crate::port::{Blocking, Clock, Fault, Lane, Network};
 use crate::rules::resume_line;
-use crate::storage::{Durability, OpenOptions, State, Store};
+use crate::storage::{Durability, EventStore, OpenOptions, State, StorageError};
 
 /// The ports of a consumer.
 #[derive(Debug, Clone)]
-pub struct Client<C, N, B, F> {
+pub struct Client<C, N, B, F, E> {
     /// Limits the waits.
     pub clock: C,
     /// Connects.
@@ -19,6 +19,8 @@ pub struct Client<C, N, B, F> {
     pub blocking: B,
     /// Called before the cursor moves and before each ACK.
     pub fault: F,
+    /// Opens the store: [`Store::open`](crate::storage::Store::open).
+    pub open: fn(&Path, &OpenOptions) -> Result<E, StorageError>,
 }
 
 /// What a consumer connects to and where it keeps its store.
@@ -48,8 +50,8 @@ impl ClientOptions {
 ///
 /// # Errors
 /// [`SessionError`]; where the store fails no connection is made.
-pub async fn run_client<C, N, B, F>(
-    client: &Client<C, N, B, F>,
+pub async fn run_client<C, N, B, F, E>(
+    client: &Client<C, N, B, F, E>,
     options: &ClientOptions,
     before_ack: BeforeAck<'_>,
 ) -> Result<State, SessionError>
@@ -58,6 +60,7 @@ where
     N: Network,
     B: Blocking,
     F: Fault + Clone + Send + 'static,
+    E: EventStore + 'static,
 {
     let store = client.open_store(options).await?;
     let result = client.connect_and_consume(options, &store, before_ack).await;
@@ -65,23 +68,24 @@ where
     result
 }
 
-impl<C, N, B, F> Client<C, N, B, F>
+impl<C, N, B, F, E> Client<C, N, B, F, E>
 where
     C: Clock,
     N: Network,
     B: Blocking,
     F: Fault + Clone + Send + 'static,
+    E: EventStore + 'static,
 {
-    pub(super) async fn open_store(&self, options: &ClientOptions) -> Result<B::Lane<Store>, SessionError> {
-        let (path, open) = (options.path.clone(), options.open.clone());
-        Ok(self.blocking.open("open", move || Store::open(&path, &open)).await?)
+    pub(super) async fn open_store(&self, options: &ClientOptions) -> Result<B::Lane<E>, SessionError> {
+        let (open, path, how) = (self.open, options.path.clone(), options.open.clone());
+        Ok(self.blocking.open("open", move || open(&path, &how)).await?)
     }
 
     /// One connection with a store that is open.
     pub(super) async fn connect_and_consume(
         &self,
         options: &ClientOptions,
-        store: &impl Lane<Store>,
+        store: &impl Lane<E>,
         before_ack: BeforeAck<'_>,
     ) -> Result<State, SessionError> {
         let Self { clock, network, fault, .. } = self;

@@ -15,6 +15,7 @@ use super::*;
 use crate::adapter::SystemClock;
 use crate::port::{FaultPoint, NoFault};
 use crate::rules::{Jitter, RetryPolicy, Timeout};
+use crate::storage::Store;
 
 struct Bench {
     dir: TempDir,
@@ -38,8 +39,14 @@ impl Bench {
         ClientOptions::new("publisher:1", self.path(), SessionOptions { timeout, commit: Commit::Group })
     }
 
-    fn client<F>(&self, fault: F) -> Client<SystemClock, Wires, Inline, F> {
-        Client { clock: SystemClock, network: self.network.clone(), blocking: Inline, fault }
+    fn client<F>(&self, fault: F) -> Client<SystemClock, Wires, Inline, F, Store> {
+        Client {
+            clock: SystemClock,
+            network: self.network.clone(),
+            blocking: Inline,
+            fault,
+            open: Store::open,
+        }
     }
 
     fn run(&self) -> String {

@@ -6,7 +6,7 @@ use super::client::{Client, ClientOptions};
 use super::session::{BeforeAck, Doing, SessionError};
 use crate::port::{Blocking, Clock, Fault, Lane, Network};
 use crate::rules::{Attempt, Jitter, Resync, RetryPolicy, retry_delay};
-use crate::storage::{ApplyError, State, StorageError, Store};
+use crate::storage::{ApplyError, EventStore, State, StorageError};
 
 /// How a consumer follows its publisher.
 #[derive(Debug, Clone)]
@@ -57,8 +57,8 @@ const ATTEMPT_MAX: u32 = 16;
 ///
 /// # Errors
 /// [`FollowError`].
-pub async fn follow<C, N, B, F>(
-    client: &Client<C, N, B, F>,
+pub async fn follow<C, N, B, F, E>(
+    client: &Client<C, N, B, F, E>,
     options: &FollowOptions,
     jitter: &mut dyn FnMut() -> Jitter,
     before_ack: BeforeAck<'_>,
@@ -69,6 +69,7 @@ where
     N: Network,
     B: Blocking,
     F: Fault + Clone + Send + 'static,
+    E: EventStore + 'static,
 {
     let store = client.open_store(&options.client).await.map_err(FollowError::Session)?;
     let stopped = tokio::select! {
@@ -81,10 +82,10 @@ where
     stopped.map_or_else(|| state.map_err(FollowError::Session), Err)
 }
 
-async fn keep_consuming<C, N, B, F>(
-    client: &Client<C, N, B, F>,
+async fn keep_consuming<C, N, B, F, E>(
+    client: &Client<C, N, B, F, E>,
     options: &FollowOptions,
-    store: &impl Lane<Store>,
+    store: &impl Lane<E>,
     jitter: &mut dyn FnMut() -> Jitter,
     before_ack: BeforeAck<'_>,
 ) -> FollowError
@@ -93,6 +94,7 @@ where
     N: Network,
     B: Blocking,
     F: Fault + Clone + Send + 'static,
+    E: EventStore + 'static,
 {
     let mut failures = 0;
     let mut reached = None;
@@ -124,7 +126,7 @@ where
     }
 }
 
-async fn read_state(store: &impl Lane<Store>) -> Result<State, SessionError> {
+async fn read_state<E: EventStore + 'static>(store: &impl Lane<E>) -> Result<State, SessionError> {
     Ok(store.call("state", |store| store.state()).await?)
 }
 

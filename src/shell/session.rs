@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::marker::PhantomData;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
@@ -10,7 +11,7 @@ use super::line_reader::{Line, LineError, LineReader};
 use super::wait::{reclaim, within, yield_now};
 use crate::port::{Clock, Fault, FaultPoint, Injected, Lane, Stream};
 use crate::rules::{Invalid, Resync, Seq, Timeout, ack_line, parse_resync};
-use crate::storage::{ApplyError, Batch, ConsumeError, State, StorageError, Store};
+use crate::storage::{ApplyError, ConsumeError, EventStore, State, StorageError};
 
 /// Called with the number of a committed event, before its ACK is written (R30). Where it fails there is no
 /// ACK; the commit stays.
@@ -138,7 +139,7 @@ impl From<ConsumeError> for SessionError {
 ///
 /// # Errors
 /// [`SessionError`].
-pub async fn consume_session<S, L, F>(
+pub async fn consume_session<S, E, L, F>(
     stream: S,
     store: &L,
     clock: &impl Clock,
@@ -148,10 +149,12 @@ pub async fn consume_session<S, L, F>(
 ) -> Result<State, SessionError>
 where
     S: Stream,
-    L: Lane<Store>,
+    E: EventStore + 'static,
+    L: Lane<E>,
     F: Fault + Clone + Send + 'static,
 {
-    let mut session = Session { stream, store, clock, fault, options, before_ack };
+    let kind = PhantomData::<fn(&E)>;
+    let mut session = Session { stream, store, kind, clock, fault, options, before_ack };
     let result = session.run().await;
     let closed = reclaim(clock, options.timeout, session.stream).await;
     let state = result?;
@@ -159,19 +162,21 @@ where
     Ok(state)
 }
 
-struct Session<'a, S, L, C, F> {
+struct Session<'a, S, E, L, C, F> {
     stream: S,
     store: &'a L,
+    kind: PhantomData<fn(&E)>,
     clock: &'a C,
     fault: F,
     options: SessionOptions,
     before_ack: BeforeAck<'a>,
 }
 
-impl<S, L, C, F> Session<'_, S, L, C, F>
+impl<S, E, L, C, F> Session<'_, S, E, L, C, F>
 where
     S: Stream,
-    L: Lane<Store>,
+    E: EventStore + 'static,
+    L: Lane<E>,
     C: Clock,
     F: Fault + Clone + Send + 'static,
 {
@@ -217,23 +222,13 @@ where
     async fn consume(&mut self, lines: Vec<Line>) -> Result<(), SessionError> {
         let mut fault = self.fault.clone();
         let batch = self.store.call("consume", move |store| store.consume_lines(&lines, &mut fault)).await;
-        let Batch { consumed, error } = batch;
-        let mut acks = String::new();
-        let mut failed = error.map(SessionError::from);
-        for line in consumed {
+        for line in batch.consumed {
             let allowed = self.fault.at(FaultPoint::BeforeAck).and_then(|()| (self.before_ack)(line.seq));
-            if let Err(source) = allowed {
-                failed = Some(SessionError::BeforeAck { seq: line.seq, source });
-                break;
-            }
-            acks.push_str(&ack_line(line.seq));
+            allowed.map_err(|source| SessionError::BeforeAck { seq: line.seq, source })?;
+            let ack = ack_line(line.seq);
+            send(&mut self.stream, self.clock, self.options.timeout, ack.as_bytes()).await?;
         }
-        if !acks.is_empty() {
-            let written = send(&mut self.stream, self.clock, self.options.timeout, acks.as_bytes()).await;
-            // What went wrong first is what comes out.
-            written.or_else(|error| if failed.is_some() { Ok(()) } else { Err(error) })?;
-        }
-        failed.map_or(Ok(()), Err)
+        batch.error.map_or(Ok(()), |error| Err(error.into()))
     }
 }
 

@@ -11,6 +11,7 @@ use super::super::wire::{FailAt, InlineLane, Read, Then, Wire};
 use super::*;
 use crate::adapter::SystemClock;
 use crate::port::NoFault;
+use crate::storage::Store;
 use crate::storage::{Durability, OpenOptions};
 
 struct Bench {
