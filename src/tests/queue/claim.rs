@@ -36,6 +36,19 @@ fn q26_leased_rows_die_only_once_their_lease_is_over() {
 }
 
 #[test]
+fn q26_a_lease_that_still_runs_is_not_swept_along_with_one_that_is_over() {
+    let running = [
+        "'a', 1, 'leased', 1, 3, 1, 0, 50, 'v', 101, NULL",
+        "'b', 1, 'leased', 3, 3, 3, 0, 500, 'v', 101, NULL",
+    ];
+    let mut bed = Bed::with(&running);
+    bed.insert("'over', 1, 'leased', 1, 3, 1, 0, 500, 'v', 100, NULL");
+    assert_eq!(bed.claim(100, 10).unwrap().id.as_str(), "over");
+    bed.assert_job("a", "leased 1/3 1 0 50 v 101 -");
+    bed.assert_job("b", "leased 3/3 3 0 500 v 101 -");
+}
+
+#[test]
 fn q26_done_and_dead_rows_are_never_touched() {
     check("'a', 1, 'done', 3, 3, 3, 0, 50, NULL, NULL, NULL", "done 3/3 3 0 50 - - -");
     check("'a', 1, 'dead', 3, 3, 3, 0, 50, NULL, NULL, 'permanent'", "dead 3/3 3 0 50 - - permanent");
@@ -114,7 +127,7 @@ fn q30_the_least_seq_of_pending_and_expired_alike() {
 #[test]
 fn q30_a_crowd_that_waits_in_front_hides_nothing() {
     for waits in [0, 1, 50] {
-        for ready in [0, 1, 50] {
+        for ready in [0, 1, 3, 50] {
             let mut bed = Bed::new();
             for job in 0..waits + ready {
                 // The ready ones become available in the reverse order of their seq.
