@@ -110,6 +110,11 @@ impl Model for StoreModel {
         }
     }
 
+    /// A malformed line is refused before the file is looked at.
+    fn needs_no_lock(result: &Consumed) -> bool {
+        result.lines.is_empty() && result.end == LinesEnd::Invalid
+    }
+
     fn returned(result: &Consumed, reached: &mut Milestones) {
         if result.lines.iter().any(|(_, is_new)| !is_new) {
             reached.reach(Milestone::Resent);
