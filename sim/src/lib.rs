@@ -1,1 +1,3 @@
 //! A deterministic simulator.
+
+pub mod exec;
