@@ -8,6 +8,7 @@ mod arguments;
 mod consumer;
 mod courier;
 mod failure;
+mod hex;
 mod json;
 mod queue;
 
@@ -128,6 +129,8 @@ impl Session {
 
     fn reopen(&mut self, arguments: &Arguments) -> Result<Value, Failure> {
         arguments.only(&[])?;
+        self.queue.close();
+        self.consumer.close();
         self.queue.reopen()?;
         self.consumer.reopen()?;
         Ok(true.into())
