@@ -83,6 +83,10 @@ impl Home {
     }
 }
 
+/// What `op` may be.
+const OPERATIONS: &str = "enqueue claim finish renew release redrive run_once retry_delay parse_line \
+    apply_event consume_line replay state dump reopen";
+
 /// The open files.
 struct Session {
     queue: QueueFile,

@@ -55,7 +55,7 @@ impl Consumer {
             "consume_line" => self.consume_line(arguments),
             "replay" => replay(arguments).into(),
             "state" => self.state(arguments).into(),
-            unknown => Failure::Malformed(format!("there is no operation {unknown:?}")).into(),
+            unknown => Invalid::new("op", format_args!("{unknown:?}"), super::OPERATIONS).into(),
         }
     }
 
