@@ -8,7 +8,9 @@ const VALUE_ERROR: &str = r#"{"error":"ValueError"}"#;
 #[test]
 fn x_line_hex_that_is_no_string_of_hex_digits_is_a_value_error() {
     let bad = [
-        r#""4556454e542030203""#,
+        // Of odd length: no reading of the last digit makes it a line.
+        r#""4556454e5420302035a""#,
+        r#""4556454e54203020350a0""#,
         r#""4556454e54203020350az""#,
         r#""0x4556454e54203020350a""#,
         r#"" 4556454e54203020350a""#,
