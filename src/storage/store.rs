@@ -55,6 +55,12 @@ impl Store {
     pub fn state(&self) -> Result<State, StorageError> {
         state(&self.connection)
     }
+
+    /// The connection, to look at rows. Leave no transaction open on it.
+    #[must_use]
+    pub const fn connection(&self) -> &Connection {
+        &self.connection
+    }
 }
 
 /// Reads the one row of the checkpoint.
