@@ -18,5 +18,5 @@ pub use ffi::VFS_NAME;
 pub use observer::{LockEvent, Observer};
 pub use process::{Context, ProcessSpec, SimLane};
 pub use simulation::{End, Simulation, SimulationOptions};
-pub use trace::{Event, Trace};
+pub use trace::{Event, Recording, Trace};
 pub use world::{Ending, MachineId, ProcessId, Struck, World, current};

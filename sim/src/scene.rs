@@ -18,7 +18,7 @@ use std::rc::Rc;
 use ackward::storage::Durability;
 
 use crate::choice::{Action, Chooser, Decision, Deviation};
-use crate::computer::{End, Ending, Event, ProcessSpec, Simulation, SimulationOptions, Struck};
+use crate::computer::{End, Ending, Event, ProcessSpec, Recording, Simulation, SimulationOptions, Struck};
 use crate::judge::{self, Judged, Judges, Milestones, NO_PANIC, SETTLES, Violation, Watch};
 use crate::scenario::Scenario;
 
@@ -70,6 +70,28 @@ impl Report {
     }
 }
 
+/// How a scene is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunOptions {
+    /// How much is listed in [`Report::events`].
+    pub recording: Recording,
+    /// Whether judges watch. Without them a run ends when the file's jobs are done or dead, and only panics
+    /// and a run that does not settle are noticed: to measure what judging costs.
+    pub judging: bool,
+}
+
+impl From<Recording> for RunOptions {
+    fn from(recording: Recording) -> Self {
+        Self { recording, judging: true }
+    }
+}
+
+impl From<bool> for RunOptions {
+    fn from(tells_the_story: bool) -> Self {
+        Recording::from(tells_the_story).into()
+    }
+}
+
 /// What the parts of a scene share.
 pub(crate) struct Stage {
     pub(crate) scenario: Rc<Scenario>,
@@ -81,15 +103,17 @@ pub(crate) struct Stage {
 
 /// Runs a scenario's world with one seed, on the real queue.
 #[must_use]
-pub fn run(scenario: &Rc<Scenario>, seed: u64, recording: bool) -> Report {
-    run_system::<Real>(scenario, seed, recording)
+pub fn run(scenario: &Rc<Scenario>, seed: u64, options: impl Into<RunOptions>) -> Report {
+    run_system::<Real>(scenario, seed, options)
 }
 
 /// Runs a scenario's world with one seed, on another system.
 #[must_use]
-pub fn run_system<S: System>(scenario: &Rc<Scenario>, seed: u64, recording: bool) -> Report {
-    let chooser = SceneChooser::new(scenario, seed);
-    run_with::<S, _>(scenario, seed, recording, chooser)
+pub fn run_system<S: System>(scenario: &Rc<Scenario>, seed: u64, options: impl Into<RunOptions>) -> Report {
+    let chooser = Rc::new(RefCell::new(SceneChooser::new(scenario, seed)));
+    let mut report = run_with::<S, _>(scenario, seed, options, Rc::clone(&chooser));
+    report.unmet = chooser.borrow().unmet();
+    report
 }
 
 /// Runs a scenario's world with any chooser.
@@ -97,11 +121,12 @@ pub fn run_system<S: System>(scenario: &Rc<Scenario>, seed: u64, recording: bool
 pub fn run_with<S: System, C: Chooser + 'static>(
     scenario: &Rc<Scenario>,
     seed: u64,
-    recording: bool,
+    options: impl Into<RunOptions>,
     chooser: C,
 ) -> Report {
+    let RunOptions { recording, judging } = options.into();
     let templates = template::templates();
-    let mut simulation = Simulation::new(options(scenario, seed, recording), chooser);
+    let mut simulation = Simulation::new(settings(scenario, seed, recording), chooser);
     let host = simulation.machine("queue-host");
     let far = simulation.machine("receiver-host");
     simulation.install(host, QUEUE_FILE, &templates.queue);
@@ -110,8 +135,10 @@ pub fn run_with<S: System, C: Chooser + 'static>(
         Judged::new(host, QUEUE_FILE, scenario.durability),
         Judged::new(far, INBOX_FILE, Durability::Extra),
     )));
-    simulation.observe(Watch(Rc::clone(&judges)));
-    let outer = judge::install(Some(Rc::clone(&judges)));
+    if judging {
+        simulation.observe(Watch(Rc::clone(&judges)));
+    }
+    let outer = judge::install(judging.then(|| Rc::clone(&judges)));
     let receiver = add_receiver(&mut simulation, far);
     let stage = Rc::new(Stage {
         scenario: Rc::clone(scenario),
@@ -122,7 +149,11 @@ pub fn run_with<S: System, C: Chooser + 'static>(
     });
     STAGE.set(Some(Rc::clone(&stage)));
     populate::<S>(&mut simulation, host, &stage);
-    let hit_limit = play(&mut simulation, scenario, &stage, &judges);
+    let is_settled = || if judging { judges.borrow().is_settled() } else { finale::is_settled(host) };
+    let hit_limit = play(&mut simulation, scenario, || {
+        !judges.borrow().violations.is_empty()
+            || (stage.producer_done.get() && stage.operator_done.get() && is_settled())
+    });
     let end = simulation.finish(hit_limit);
     STAGE.set(None);
     judge::install(outer);
@@ -138,7 +169,7 @@ pub(crate) fn stage() -> Option<Rc<Stage>> {
     STAGE.with_borrow(Clone::clone)
 }
 
-fn options(scenario: &Scenario, seed: u64, recording: bool) -> SimulationOptions {
+fn settings(scenario: &Scenario, seed: u64, recording: Recording) -> SimulationOptions {
     let span = |least: i64, most: i64| (least, most);
     SimulationOptions {
         sqlite_seed: (crate::choice::stable_hash(&seed.to_le_bytes()) >> 32) as u32,
@@ -187,25 +218,15 @@ fn populate<S: System>(simulation: &mut Simulation, host: usize, stage: &Rc<Stag
 }
 
 /// Runs until everything is settled; returns whether that did not happen.
-fn play(
-    simulation: &mut Simulation,
-    scenario: &Scenario,
-    stage: &Rc<Stage>,
-    judges: &Rc<RefCell<Judges>>,
-) -> bool {
-    let is_over = || {
-        let judges = judges.borrow();
-        !judges.violations.is_empty()
-            || (stage.producer_done.get() && stage.operator_done.get() && judges.is_settled())
-    };
-    if !simulation.run_until(is_over) {
+fn play(simulation: &mut Simulation, scenario: &Scenario, is_over: impl Fn() -> bool) -> bool {
+    if !simulation.run_until(&is_over) {
         return false;
     }
     // Faults are over: whatever died for good is started once more by hand, and then everything must settle.
     simulation.stop_faults();
     simulation.revive();
     simulation.set_limit_us((scenario.duration_ms + SETTLE_MS) * 1_000);
-    simulation.run_until(is_over)
+    simulation.run_until(&is_over)
 }
 
 fn report(seed: u64, end: End, judges: &Rc<RefCell<Judges>>) -> Report {

@@ -2,8 +2,32 @@
 
 use std::fmt::Write;
 
-use crate::computer::Ending;
+use super::QUEUE_FILE;
+use crate::computer::{Ending, MachineId, current};
 use crate::judge::Judges;
+use crate::sqlite_file::{Image, Malformed, ValueRef};
+
+/// The place of `status` among the columns of `jobs`.
+const STATUS: usize = 3;
+
+/// Whether the queue file, read as it lies on the disk, holds only jobs that are done or dead. While a
+/// journal is there a transaction is under way, and the answer is no.
+pub(super) fn is_settled(machine: MachineId) -> bool {
+    let Some(world) = current() else { return false };
+    world.with_file(machine, &format!("{QUEUE_FILE}-journal"), |_| ()).is_none()
+        && world.with_file(machine, QUEUE_FILE, has_open_jobs).is_some_and(|open| open == Ok(false))
+}
+
+fn has_open_jobs(bytes: &[u8]) -> Result<bool, Malformed> {
+    let image = Image::new(bytes)?;
+    let Some(jobs) = image.table("jobs")? else { return Ok(true) };
+    let mut is_open = false;
+    image.for_each_row(jobs, |_, values| {
+        is_open |= matches!(values.get(STATUS), Some(ValueRef::Text("pending" | "leased")));
+        Ok::<_, Malformed>(())
+    })?;
+    Ok(is_open)
+}
 
 pub(super) fn text(judges: &Judges, processes: &[(String, Option<Ending>)]) -> String {
     let mut text = String::from("jobs\n");
