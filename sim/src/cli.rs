@@ -172,7 +172,7 @@ fn command(cli: Cli) -> anyhow::Result<Exit> {
             })?;
             Ok(Exit::Held)
         }
-        Some(Command::Bench { rounds }) => bench::bench(rounds),
+        Some(Command::Bench { rounds }) => bench::bench(folder, rounds),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "ackward-sim", &mut script);

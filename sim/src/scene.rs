@@ -149,7 +149,8 @@ pub fn run_with<S: System, C: Chooser + 'static>(
     });
     STAGE.set(Some(Rc::clone(&stage)));
     populate::<S>(&mut simulation, host, &stage);
-    let is_settled = || if judging { judges.borrow().is_settled() } else { finale::is_settled(host) };
+    let reader = finale::Reader::new(host);
+    let is_settled = || if judging { judges.borrow().is_settled() } else { reader.is_settled() };
     let hit_limit = play(&mut simulation, scenario, || {
         !judges.borrow().violations.is_empty()
             || (stage.producer_done.get() && stage.operator_done.get() && is_settled())

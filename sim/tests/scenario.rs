@@ -292,7 +292,10 @@ const REFUSED: &[(&str, &str)] = &[
     ("unknown action", "+[[deviation]]\nat = \"w/1/claim#1/commit/db.write#1\"\ndo = \"kil\""),
     ("amount is no number", "+[[deviation]]\nat = \"w/1/claim#1/commit/db.write#1\"\ndo = \"stall:x\""),
     ("amount without its unit", "+[[deviation]]\nat = \"w/1/claim#1/commit/db.write#1\"\ndo = \"stall:5\""),
-    ("amount where none belongs", "+[[deviation]]\nat = \"w/1/claim#1/commit/db.write#1\"\ndo = \"kill:5ms\""),
+    (
+        "amount where none belongs",
+        "+[[deviation]]\nat = \"w/1/claim#1/commit/db.write#1\"\ndo = \"kill:5ms\"",
+    ),
     ("switch to no process", "+[[deviation]]\nat = \"w/1/claim#1/commit/db.write#1\"\ndo = \"switch:v\""),
     ("unknown event", "+[expect]\nsometimes = [\"redelivery\", \"stale-finnish\"]"),
     ("unknown property", "+[expect]\nfails = \"tokens\""),

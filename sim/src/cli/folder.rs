@@ -66,7 +66,7 @@ pub(crate) fn entries(folder: Option<&Path>, files: &[PathBuf]) -> anyhow::Resul
 }
 
 /// The folder that was asked for, else ./scenarios, else the workspace's.
-fn find(asked: Option<&Path>) -> anyhow::Result<PathBuf> {
+pub(crate) fn find(asked: Option<&Path>) -> anyhow::Result<PathBuf> {
     if let Some(asked) = asked {
         return Ok(asked.to_owned());
     }
