@@ -2,6 +2,11 @@
 //!
 //! What a run is and what judges it belongs to the library; here is only what a person or a CI job sees.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the command line measures real time, starts processes and looks at the environment"
+)]
+
 mod bench;
 mod child;
 mod folder;

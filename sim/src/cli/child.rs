@@ -94,13 +94,10 @@ fn died(status: ExitStatus) -> String {
 }
 
 /// Answers requests until standard input ends.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a thread that watches for the end of the parent, not simulated code"
-)]
 pub(crate) fn serve() -> anyhow::Result<Exit> {
     panics::keep_quiet();
     let (sender, requests) = mpsc::channel();
+    // Not simulated code.
     std::thread::spawn(move || {
         for line in io::stdin().lock().lines() {
             let Ok(line) = line else { break };
