@@ -111,7 +111,7 @@ struct RunArgs {
     /// The scenario file.
     file: PathBuf,
     /// The seed, 0 to 2^63-1.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed())]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = seed())]
     seed: u64,
     /// Also list every call into the operating system with its point's name.
     #[arg(long)]
@@ -133,7 +133,7 @@ struct FuzzArgs {
     #[arg(long, value_name = "TIME", value_parser = text::parse_duration)]
     time: Option<Duration>,
     /// The first seed, 0 to 2^63-1. Default 1.
-    #[arg(long, value_name = "N", value_parser = seed())]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed())]
     start: Option<u64>,
     /// How many processes run at a time, 1 to 256; else one a core. Results do not depend on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
