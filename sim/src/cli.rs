@@ -30,6 +30,9 @@ use ackward_sim::exec;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
+/// Greatest seed: a range of seeds never runs over.
+const SEED_MAX: u64 = i64::MAX as u64;
+
 /// How a command ended; the number is the process's exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
@@ -91,8 +94,8 @@ enum Command {
   cargo sim bench --rounds 9")]
     Bench {
         /// How often each measurement is taken; the median is printed. 1 to 1000.
-        #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
-        rounds: u32,
+        #[arg(long, value_name = "N", default_value_t = 5, value_parser = text::whole(1, 1_000))]
+        rounds: u64,
     },
     /// Prints a completion script for a shell.
     #[command(after_help = "Example:
@@ -111,7 +114,7 @@ struct RunArgs {
     /// The scenario file.
     file: PathBuf,
     /// The seed, 0 to 2^63-1.
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = seed())]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
     seed: u64,
     /// Also list every call into the operating system with its point's name.
     #[arg(long)]
@@ -127,24 +130,20 @@ struct FuzzArgs {
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// How many seeds of each scenario, 1 to 1000000000.
-    #[arg(long, value_name = "N", conflicts_with = "time", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", conflicts_with = "time", value_parser = text::whole(1, 1_000_000_000))]
     seeds: Option<u64>,
     /// How long in all, such as 500ms, 60s or 5m; split evenly over the scenarios. Default 20s.
     #[arg(long, value_name = "TIME", value_parser = text::parse_duration)]
     time: Option<Duration>,
     /// The first seed, 0 to 2^63-1. Default 1.
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed())]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
     start: Option<u64>,
     /// How many processes run at a time, 1 to 256; else one a core. Results do not depend on it.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    jobs: Option<u16>,
+    #[arg(long, value_name = "N", value_parser = text::whole(1, 256))]
+    jobs: Option<u64>,
     /// Print one JSON object instead; timings are apart, under `timings`.
     #[arg(long)]
     json: bool,
-}
-
-fn seed() -> clap::builder::RangedU64ValueParser<u64> {
-    clap::value_parser!(u64).range(..1 << 63)
 }
 
 /// Runs the command line of this process.
@@ -189,10 +188,10 @@ fn command(cli: Cli) -> anyhow::Result<Exit> {
 }
 
 /// How many processes to run at a time.
-fn jobs(asked: Option<u16>) -> usize {
+fn jobs(asked: Option<u64>) -> usize {
     asked.map_or_else(
         || std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(256),
-        |jobs| jobs.into(),
+        |jobs| usize::try_from(jobs).unwrap_or(1),
     )
 }
 

@@ -48,7 +48,7 @@ struct Rounds {
 }
 
 /// Runs the command.
-pub(crate) fn bench(folder: Option<&Path>, rounds: u32) -> anyhow::Result<Exit> {
+pub(crate) fn bench(folder: Option<&Path>, rounds: u64) -> anyhow::Result<Exit> {
     let folder = find(folder)?;
     let load = |name: &str| Entry::load(&folder.join(name)).map(|entry| Rc::new(entry.scenario));
     let (race, storm) = (load("two-workers-one-job.toml")?, load("storm.toml")?);
@@ -73,7 +73,7 @@ pub(crate) fn bench(folder: Option<&Path>, rounds: u32) -> anyhow::Result<Exit> 
     Ok(Exit::Held)
 }
 
-fn print(output: &mut impl Write, results: &Rounds, points: usize, rounds: u32) -> io::Result<()> {
+fn print(output: &mut impl Write, results: &Rounds, points: usize, rounds: u64) -> io::Result<()> {
     let build =
         if cfg!(debug_assertions) { "a debug build: these numbers say little" } else { "release build" };
     writeln!(output, "one core, {build}; the median of {rounds} rounds of {} ms each", SLICE.as_millis())?;

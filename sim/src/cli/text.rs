@@ -22,6 +22,15 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     if (0.001..=SECONDS_MAX).contains(&span) { Ok(Duration::from_secs_f64(span)) } else { Err(allowed()) }
 }
 
+/// Reads a whole number from `least` to `most`.
+pub(crate) fn whole(least: u64, most: u64) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync {
+    move |text| {
+        let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+        number.filter(|_| is_plain).ok_or_else(|| format!("allowed: a whole number from {least} to {most}"))
+    }
+}
+
 /// `1234567` as `1,234,567`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -74,6 +83,15 @@ mod tests {
             ["", "s", "60", "-1s", "+1s", "1e3s", "nans", "infs", "169h", "0s", "1 s", "1d", "١s", "1..2s"]
         {
             assert!(parse_duration(wrong).is_err_and(|allowed| allowed.contains("60s")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_are_digits_within_their_range() {
+        let read = whole(1, 256);
+        assert_eq!((read("1"), read("256")), (Ok(1), Ok(256)));
+        for wrong in ["", "0", "257", "-1", "+1", "1.0", "1e2", " 1", "99999999999999999999999"] {
+            assert_eq!(read(wrong), Err("allowed: a whole number from 1 to 256".to_owned()), "{wrong}");
         }
     }
 
