@@ -5,54 +5,37 @@
 mod common;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::rc::Rc;
 
 use ackward::storage::Durability;
-use ackward_sim::choice::{Chooser, Decision, Kind, Offer, Phase, Point, Role, stream};
+use ackward_sim::choice::{Chooser, Decision, Kind, Offer, Phase, Point, Role, stable_hash, stream};
 use common::acts::{self, Answer};
 use common::bench::{Bench, State, Then, Trial, place};
 use rand_chacha::rand_core::RngCore;
 
 /// Up to so many unsynced parts every subset of them is tried as what was kept.
 const PARTS_MAX: usize = 8;
-/// Random subsets tried where there are more parts.
-const SAMPLES: u64 = 200;
+/// Random subsets tried of more parts than that, for the operation in the middle of everything and for the
+/// others, whose commits do the same to the disk.
+const SAMPLES_OF_CLAIM: usize = 200;
+const SAMPLES: usize = 30;
 
 /// Cuts the power at one point, and keeps of the unsynced parts those that `kept` says, in the order in which
 /// they are asked for; the others are lost.
 struct Cut {
     at: Option<u64>,
-    kept: Kept,
+    kept: Vec<bool>,
     /// What was answered.
     answers: Vec<bool>,
-}
-
-#[derive(Clone)]
-enum Kept {
-    These(Vec<bool>),
-    All,
-    Only(usize),
-    AllBut(usize),
-}
-
-impl Kept {
-    fn keeps(&self, part: usize) -> bool {
-        match self {
-            Self::These(parts) => parts.get(part).copied().unwrap_or(false),
-            Self::All => true,
-            Self::Only(one) => part == *one,
-            Self::AllBut(one) => part != *one,
-        }
-    }
 }
 
 impl Chooser for Cut {
     fn choose(&mut self, point: &Point, offers: &[Offer]) -> Decision {
         let decide = |kind, really: bool| if really { Decision { kind, value: 0 } } else { Decision::GO };
         if offers == [Offer::plain(Kind::Keep)] {
-            let kept = self.kept.keeps(self.answers.len());
+            let kept = self.kept.get(self.answers.len()).copied().unwrap_or(false);
             self.answers.push(kept);
             return decide(Kind::Keep, kept);
         }
@@ -74,8 +57,14 @@ struct Tally {
     runs: usize,
     before: usize,
     after: usize,
-    /// Commits that were acknowledged and taken back: the instant and what was kept of what.
-    taken_back: BTreeMap<(usize, String), Vec<String>>,
+    taken_back: Vec<TakenBack>,
+}
+
+/// A commit that was acknowledged and taken back.
+struct TakenBack {
+    instant: String,
+    /// What became of what was not synced.
+    fates: String,
 }
 
 /// The instants of an operation that differ: a disk changes by writing calls only, so that a cut before a read
@@ -117,31 +106,44 @@ const fn changes_disk(role: Role) -> bool {
     )
 }
 
-fn cut(bench: &Bench, instant: &Instant, kept: Kept, recording: bool) -> (Trial, Vec<bool>) {
+fn cut(bench: &Bench, instant: &Instant, kept: Vec<bool>, recording: bool) -> (Trial, Vec<bool>) {
     let chooser = Rc::new(RefCell::new(Cut { at: instant.at, kept, answers: Vec::new() }));
     let trial = bench.run(Rc::clone(&chooser), instant.then, recording);
     let answers = std::mem::take(&mut chooser.borrow_mut().answers);
     (trial, answers)
 }
 
-/// Every way of losing what was not synced at an instant, or a fair sample; calls `judge` with each run.
+/// Every way of losing what was not synced at an instant, or a fair sample of them; calls `judge` with each
+/// run. Which parts there are can depend on what was kept of those before.
 fn each_way(bench: &Bench, instant: &Instant, mut judge: impl FnMut(Trial, Vec<bool>)) {
-    let (_, all) = cut(bench, instant, Kept::All, false);
-    if all.len() > PARTS_MAX {
-        let single = (0..all.len()).flat_map(|part| [Kept::Only(part), Kept::AllBut(part)]);
-        let mut random = stream(1, ackward_sim::choice::stable_hash(instant.name.as_bytes()));
-        let sample = (0..SAMPLES).map(|_| Kept::These(all.iter().map(|_| random.next_u32() & 1 == 1).collect()));
-        let ways = [Kept::These(Vec::new()), Kept::All].into_iter().chain(single).chain(sample.collect::<Vec<_>>());
-        for kept in ways {
-            let (trial, answers) = cut(bench, instant, kept, false);
-            judge(trial, answers);
-        }
-        return;
+    let (_, all) = cut(bench, instant, vec![true; 1_000], false);
+    let parts = all.len();
+    if parts <= PARTS_MAX {
+        return walk(bench, instant, judge);
     }
-    // Which parts there are can depend on what was kept of those before: walk the tree of answers.
+    let samples = if bench.act.name == "claim" { SAMPLES_OF_CLAIM } else { SAMPLES };
+    let mut random = stream(1, stable_hash(instant.name.as_bytes()));
+    let single = (0..parts).flat_map(|one| [true, false].map(|kept| (0..parts).map(|part| (part == one) == kept).collect()));
+    let mut ways: Vec<Vec<bool>> = vec![vec![false; parts], vec![true; parts]];
+    ways.extend(single);
+    ways.extend((0..samples).map(|_| (0..parts).map(|_| random.next_u32() & 1 == 1).collect()));
+    let mut seen = BTreeSet::new();
+    for kept in ways {
+        // A way that begins like one that was seen to its end is the same.
+        if (0..=parts).any(|asked| seen.contains(&kept[..asked])) {
+            continue;
+        }
+        let (trial, answers) = cut(bench, instant, kept, false);
+        seen.insert(answers.clone());
+        judge(trial, answers);
+    }
+}
+
+/// Walks the whole tree of answers.
+fn walk(bench: &Bench, instant: &Instant, mut judge: impl FnMut(Trial, Vec<bool>)) {
     let mut kept = Vec::new();
     loop {
-        let (trial, answers) = cut(bench, instant, Kept::These(kept), false);
+        let (trial, answers) = cut(bench, instant, kept, false);
         kept = answers.clone();
         judge(trial, answers);
         while kept.pop_if(|last| *last).is_some() {}
@@ -152,21 +154,22 @@ fn each_way(bench: &Bench, instant: &Instant, mut judge: impl FnMut(Trial, Vec<b
 
 fn sweep(bench: &Bench) -> Tally {
     let mut tally = Tally::default();
-    for (order, instant) in instants(bench).iter().enumerate() {
+    for instant in instants(bench) {
         tally.instants += 1;
-        each_way(bench, instant, |trial, kept| {
+        each_way(bench, &instant, |trial, kept| {
             tally.runs += 1;
             let place = || format!("{}, power cut at {}, kept {kept:?}", bench.act.name, instant.name);
-            match bench.state(&trial.rows) {
-                Some(State::Before) => tally.before += 1,
-                Some(State::After) => tally.after += 1,
-                None => panic!("{}:\n{}", place(), trial.rows),
-            }
+            let state = bench.state(&trial.rows);
+            let state = state.unwrap_or_else(|| panic!("{}:\n{}", place(), trial.rows));
             let acknowledged = trial.answer == Some(Answer::Done);
             assert_eq!(acknowledged, instant.then != Then::Idle, "{}", place());
-            if acknowledged && bench.state(&trial.rows) == Some(State::Before) {
-                let story = fates(bench, instant, &kept);
-                tally.taken_back.entry((order, instant.name.clone())).or_default().push(story);
+            match state {
+                State::Before => tally.before += 1,
+                State::After => tally.after += 1,
+            }
+            if acknowledged && state == State::Before {
+                let fates = fates(bench, &instant, &kept);
+                tally.taken_back.push(TakenBack { instant: instant.name.clone(), fates });
             }
         });
     }
@@ -175,7 +178,7 @@ fn sweep(bench: &Bench) -> Tally {
 
 /// What became of the unsynced parts, in words.
 fn fates(bench: &Bench, instant: &Instant, kept: &[bool]) -> String {
-    let (trial, _) = cut(bench, instant, Kept::These(kept.to_vec()), true);
+    let (trial, _) = cut(bench, instant, kept.to_vec(), true);
     let entries = trial.end.events.iter().filter_map(|event| event.text.strip_prefix("unsynced: "));
     let mut fates: Vec<String> = entries.map(str::to_owned).collect();
     let sectors = kept.len() - fates.len();
@@ -191,16 +194,19 @@ fn table(durability: Durability) -> (String, usize) {
     let mut lost = 0;
     for act in acts::all() {
         let bench = Bench::new(act, durability);
-        let tally = sweep(&bench);
-        let taken_back: usize = tally.taken_back.values().map(Vec::len).sum();
-        lost += taken_back;
+        let Tally { instants, runs, before, after, taken_back } = sweep(&bench);
+        lost += taken_back.len();
         let _ = writeln!(
             text,
-            "{:<16} {:>3} instants {:>5} runs: {:>5} before, {:>5} after, acknowledged and taken back {taken_back}",
-            bench.act.name, tally.instants, tally.runs, tally.before, tally.after
+            "{:<16} {instants:>3} instants {runs:>5} ways: {before:>5} before, {after:>5} after; \
+             acknowledged and taken back: {}",
+            bench.act.name,
+            taken_back.len()
         );
-        for ((_, instant), ways) in tally.taken_back {
-            let _ = writeln!(text, "    at {instant}: {} ways, the first: {}", ways.len(), ways[0]);
+        let same = |one: &TakenBack, other: &TakenBack| one.fates == other.fates;
+        for alike in taken_back.chunk_by(same) {
+            let (first, last) = (&alike[0], &alike[alike.len() - 1]);
+            let _ = writeln!(text, "    {}: {} times, at {} to {}", first.fates, alike.len(), first.instant, last.instant);
         }
     }
     (text, lost)
@@ -228,7 +234,7 @@ fn a_cut_that_keeps_everything_is_a_kill() {
     for act in acts::all() {
         let bench = Bench::new(act, Durability::Full);
         for instant in instants(&bench).iter().filter(|instant| instant.then == Then::Idle) {
-            let (trial, _) = cut(&bench, instant, Kept::All, false);
+            let (trial, _) = cut(&bench, instant, vec![true; 1_000], false);
             let wanted = if instant.name.contains(Phase::End.as_str()) { State::After } else { State::Before };
             assert_eq!(bench.state(&trial.rows), Some(wanted), "{} at {}", bench.act.name, instant.name);
         }
