@@ -10,9 +10,11 @@ use std::fmt::Write;
 use std::rc::Rc;
 
 use ackward::storage::Durability;
-use ackward_sim::choice::{Chooser, Decision, Kind, Offer, Phase, Point, Role, stable_hash, stream};
+use ackward_sim::choice::{
+    Chooser, Decision, Kind, Offer, Phase, Point, Recorder, Role, stable_hash, stream,
+};
 use common::acts::{self, Answer};
-use common::bench::{Bench, State, Then, Trial, place};
+use common::bench::{Bench, INHERIT, State, Then, Trial, place};
 use rand_chacha::rand_core::RngCore;
 
 /// Up to so many unsynced parts every subset of them is tried as what was kept.
@@ -73,7 +75,8 @@ fn instants(bench: &Bench) -> Vec<Instant> {
     let during = bench.points(Then::Idle);
     let after = bench.points(Then::Next);
     // The next sync, that of the directory included, makes everything durable.
-    let synced = after.iter().position(|(point, _)| point.role == Role::DirSync).map_or(after.len(), |at| at + 1);
+    let synced =
+        after.iter().position(|(point, _)| point.role == Role::DirSync).map_or(after.len(), |at| at + 1);
     let runs = [(during, Then::Idle), (after.into_iter().take(synced).collect(), Then::Next)];
     let mut instants = Vec::new();
     for (points, then) in runs {
@@ -123,7 +126,8 @@ fn each_way(bench: &Bench, instant: &Instant, mut judge: impl FnMut(Trial, Vec<b
     }
     let samples = if bench.act.name == "claim" { SAMPLES_OF_CLAIM } else { SAMPLES };
     let mut random = stream(1, stable_hash(instant.name.as_bytes()));
-    let single = (0..parts).flat_map(|one| [true, false].map(|kept| (0..parts).map(|part| (part == one) == kept).collect()));
+    let single = (0..parts)
+        .flat_map(|one| [true, false].map(|kept| (0..parts).map(|part| (part == one) == kept).collect()));
     let mut ways: Vec<Vec<bool>> = vec![vec![false; parts], vec![true; parts]];
     ways.extend(single);
     ways.extend((0..samples).map(|_| (0..parts).map(|_| random.next_u32() & 1 == 1).collect()));
@@ -206,7 +210,14 @@ fn table(durability: Durability) -> (String, usize) {
         let same = |one: &TakenBack, other: &TakenBack| one.fates == other.fates;
         for alike in taken_back.chunk_by(same) {
             let (first, last) = (&alike[0], &alike[alike.len() - 1]);
-            let _ = writeln!(text, "    {}: {} times, at {} to {}", first.fates, alike.len(), first.instant, last.instant);
+            let _ = writeln!(
+                text,
+                "    {}: {} times, at {} to {}",
+                first.fates,
+                alike.len(),
+                first.instant,
+                last.instant
+            );
         }
     }
     (text, lost)
@@ -228,6 +239,77 @@ fn m9_extra_never_takes_back_an_acknowledged_commit() {
     common::assert_snapshot("power-cuts-extra", &text);
 }
 
+/// A process is killed; whoever comes next may find its half-made journal, and then loses power.
+#[test]
+fn m9_extra_never_takes_back_what_an_heir_of_a_killed_process_was_told() {
+    let _alone = common::alone();
+    let mut runs = 0;
+    for act in acts::all().into_iter().filter(|act| ["claim", "finish-ok"].contains(&act.name)) {
+        let bench = Bench::new(act, Durability::Extra);
+        for (killed_at, _) in bench.points(Then::Idle) {
+            for cut_at in points_of_the_heir(&bench, &killed_at) {
+                for kept in [vec![], vec![true; 1_000], once_lost()] {
+                    let chooser = KillThenCut {
+                        kill: killed_at.key(),
+                        cut: Cut { at: Some(cut_at.key()), kept, answers: Vec::new() },
+                    };
+                    let trial = bench.run(chooser, Then::Inherit, false);
+                    let state = bench.state(&trial.rows);
+                    let place = || {
+                        format!(
+                            "{}, killed at {}, cut at {}",
+                            bench.act.name,
+                            place(&killed_at),
+                            place(&cut_at)
+                        )
+                    };
+                    assert!(state.is_some(), "{}:\n{}", place(), trial.rows);
+                    assert!(trial.heir.is_none(), "{}: the heir has returned", place());
+                    runs += 1;
+                }
+            }
+        }
+    }
+    assert!(runs > 1_000, "{runs}");
+}
+
+/// Loses the first unsynced part, a directory entry if there is one, and keeps all others.
+fn once_lost() -> Vec<bool> {
+    (0..1_000).map(|part| part > 0).collect()
+}
+
+struct KillThenCut {
+    kill: u64,
+    cut: Cut,
+}
+
+impl Chooser for KillThenCut {
+    fn choose(&mut self, point: &Point, offers: &[Offer]) -> Decision {
+        if point.key() == self.kill {
+            return Decision {
+                kind: if offers.contains(&Offer::plain(Kind::Kill)) { Kind::Kill } else { Kind::HookKill },
+                value: 0,
+            };
+        }
+        self.cut.choose(point, offers)
+    }
+}
+
+fn points_of_the_heir(bench: &Bench, killed_at: &Point) -> Vec<Point> {
+    let nothing = Cut { at: None, kept: Vec::new(), answers: Vec::new() };
+    let recorder = Rc::new(RefCell::new(Recorder::new(KillThenCut { kill: killed_at.key(), cut: nothing })));
+    let trial = bench.run(Rc::clone(&recorder), Then::Inherit, false);
+    assert_eq!(bench.state(&trial.rows), Some(State::After), "{:?}", trial.heir);
+    let mut is_new = true;
+    let met = recorder.borrow().met().to_vec();
+    let own = met.into_iter().filter(|(point, offers)| {
+        point.operation == INHERIT && offers.contains(&Offer::plain(Kind::PowerCut))
+    });
+    own.filter(|(point, _)| std::mem::replace(&mut is_new, changes_disk(point.role)))
+        .map(|(point, _)| point)
+        .collect()
+}
+
 #[test]
 fn a_cut_that_keeps_everything_is_a_kill() {
     let _alone = common::alone();
@@ -235,7 +317,8 @@ fn a_cut_that_keeps_everything_is_a_kill() {
         let bench = Bench::new(act, Durability::Full);
         for instant in instants(&bench).iter().filter(|instant| instant.then == Then::Idle) {
             let (trial, _) = cut(&bench, instant, vec![true; 1_000], false);
-            let wanted = if instant.name.contains(Phase::End.as_str()) { State::After } else { State::Before };
+            let wanted =
+                if instant.name.contains(Phase::End.as_str()) { State::After } else { State::Before };
             assert_eq!(bench.state(&trial.rows), Some(wanted), "{} at {}", bench.act.name, instant.name);
         }
     }

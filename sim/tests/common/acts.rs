@@ -43,7 +43,8 @@ pub enum Answer {
 }
 
 pub fn all() -> Vec<Act> {
-    let act = |name, prepare: fn(&mut Queue), perform: fn(&mut Queue) -> Answer| Act { name, prepare, perform };
+    let act =
+        |name, prepare: fn(&mut Queue), perform: fn(&mut Queue) -> Answer| Act { name, prepare, perform };
     vec![
         act("enqueue", |queue| prepare_one(queue, "pie"), |queue| add(queue, "cake", 10).told()),
         act("claim", |queue| prepare_one(queue, "cake"), |queue| claim(queue, 10, 1_000).told()),

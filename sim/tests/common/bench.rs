@@ -14,6 +14,8 @@ use ackward_sim::computer::{Context, End, ProcessSpec, Simulation, SimulationOpt
 use super::acts::{self, Act, Answer, Told};
 
 const FILE: &str = "queue.db";
+/// When the heir begins, in microseconds.
+const INHERIT_US: i64 = 200_000;
 /// When the witness looks, in microseconds of virtual time; until then the victim's world stands at 0.
 const LOOK_US: i64 = 500_000;
 
@@ -26,6 +28,8 @@ pub enum Then {
     Cut,
     /// It enqueues another job.
     Next,
+    /// It does nothing more; a little later another process, the heir, runs the same operation.
+    Inherit,
     /// It looks at the rows; after the witness has looked too, it claims and finishes a job, all on the same
     /// connection.
     GoOn,
@@ -53,6 +57,8 @@ pub struct Trial {
     pub own_look: Option<String>,
     /// Whether the victim's connection still works, with [`Then::GoOn`].
     pub goes_on: Option<Result<(), String>>,
+    /// What the heir's operation returned, with [`Then::Inherit`], if it lived to see it.
+    pub heir: Option<Answer>,
     /// The rows as another process finds them.
     pub rows: String,
     pub end: End,
@@ -64,6 +70,7 @@ struct Seen {
     left: Vec<&'static str>,
     own_look: Option<String>,
     goes_on: Option<Result<(), String>>,
+    heir: Option<Answer>,
     rows: Option<String>,
     idle: bool,
 }
@@ -104,9 +111,14 @@ impl Bench {
             suffer(context, act.clone(), settings.clone(), then, Rc::clone(&shared))
         });
         let (settings, shared) = (self.options.clone(), Rc::clone(&notes));
-        let restarted =
-            ProcessSpec { restarts: 1, restart_after_ms: 1, ..ProcessSpec::new("witness", host) };
+        let restarted = ProcessSpec { restarts: 1, restart_after_ms: 1, ..ProcessSpec::new("witness", host) };
         simulation.process(restarted, move |context| witness(context, settings.clone(), Rc::clone(&shared)));
+        if then == Then::Inherit {
+            let (act, settings, shared) = (self.act.clone(), self.options.clone(), Rc::clone(&notes));
+            simulation.process(ProcessSpec::new("heir", host), move |context| {
+                inherit(context, act.clone(), settings.clone(), Rc::clone(&shared))
+            });
+        }
         if then == Then::Cut {
             simulation.run_until(|| notes.borrow().idle);
             simulation.cut_power(host);
@@ -114,9 +126,9 @@ impl Bench {
         assert!(!simulation.run_until(|| false), "the run must end by itself");
         let end = simulation.finish(false);
         let seen = notes.take();
-        let Seen { answer, left, own_look, goes_on, rows, .. } = seen;
+        let Seen { answer, left, own_look, goes_on, heir, rows, .. } = seen;
         let rows = rows.unwrap_or_else(|| "the witness saw nothing".to_owned());
-        Trial { answer, left, own_look, goes_on, rows, end }
+        Trial { answer, left, own_look, goes_on, heir, rows, end }
     }
 
     /// Which of the two states these rows are.
@@ -138,8 +150,8 @@ pub enum State {
 
 /// A point as the snapshots show it: without process and incarnation.
 pub fn place(point: &Point) -> String {
-    let name = point.name("victim").to_string();
-    name.trim_start_matches("victim/1/").to_owned()
+    let name = point.name("").to_string();
+    name.trim_start_matches("/1/").to_owned()
 }
 
 /// As [`Nothing`], but points are computed.
@@ -152,6 +164,8 @@ impl Chooser for Armed {
 }
 
 const NEXT: &str = "next";
+/// The heir's operation.
+pub const INHERIT: &str = "inherit";
 
 /// Makes the file that the operation starts from.
 fn prepare(act: &Act, options: &OpenOptions) -> Vec<u8> {
@@ -198,6 +212,15 @@ async fn suffer(context: Context, act: Act, options: OpenOptions, then: Then, no
         notes.borrow_mut().goes_on = Some(goes_on);
     }
     notes.borrow_mut().idle = true;
+    pending::<()>().await;
+}
+
+async fn inherit(context: Context, act: Act, options: OpenOptions, notes: Notes) {
+    context.sleep_us(INHERIT_US).await;
+    let open = move || Queue::open(Path::new(FILE), &options);
+    let lane = context.open("open", open).await.expect("nothing happens while the file is opened");
+    let answer = lane.call(INHERIT, act.perform).await;
+    notes.borrow_mut().heir = Some(answer);
     pending::<()>().await;
 }
 
