@@ -21,7 +21,11 @@ fn strike(bench: &Bench, point: &Point, kind: Kind) -> Trial {
 
 fn points_with(bench: &Bench, kind: Kind) -> Vec<Point> {
     let points = bench.points(Then::Idle);
-    points.into_iter().filter(|(_, offers)| offers.contains(&Offer::plain(kind))).map(|(point, _)| point).collect()
+    points
+        .into_iter()
+        .filter(|(_, offers)| offers.contains(&Offer::plain(kind)))
+        .map(|(point, _)| point)
+        .collect()
 }
 
 /// Kills at each point; returns the state found after each.
@@ -30,7 +34,8 @@ fn sweep(bench: &Bench, kind: Kind) -> Vec<(Point, State)> {
     for point in points_with(bench, kind) {
         let trial = strike(bench, &point, kind);
         let state = bench.state(&trial.rows);
-        let state = state.unwrap_or_else(|| panic!("{}, killed at {}:\n{}", bench.act.name, place(&point), trial.rows));
+        let state = state
+            .unwrap_or_else(|| panic!("{}, killed at {}:\n{}", bench.act.name, place(&point), trial.rows));
         assert_eq!(trial.answer, None, "{}, killed at {}, has returned", bench.act.name, place(&point));
         found.push((point, state));
     }
