@@ -8,12 +8,15 @@
 use ackward::storage::Durability;
 
 use super::{
-    COMMIT_MATCHES_MODEL, DURABLE_AFTER_POWER_CUT, FAILURE_CHANGES_NOTHING, FILE_INTACT, Milestone,
+    BUSY_ONLY_AFTER_TIMEOUT, COMMIT_MATCHES_MODEL, DURABLE_AFTER_POWER_CUT, FAILURE_CHANGES_NOTHING, FILE_INTACT, Milestone,
     Milestones, ONE_TRANSACTION, RESULT_MATCHES_MODEL,
 };
 use crate::computer::{LockEvent, ProcessId, Trace};
 use crate::model::{Applied, Broken, Difference};
 use crate::sqlite_file::{Catalog, Image, Schema};
+
+/// How long a lock is waited for, in microseconds (Q6).
+const BUSY_TIMEOUT_US: i64 = 1_000_000;
 
 /// Which file is judged.
 #[derive(Debug, Clone)]
@@ -96,6 +99,7 @@ struct LastCommit<M> {
 #[derive(Debug)]
 struct Running<M: Model> {
     process: ProcessId,
+    begun_at_us: i64,
     op: Option<M::Op>,
     /// Whether it took the write lock.
     locked: bool,
@@ -151,11 +155,27 @@ impl<M: Model> FileJudge<M> {
     }
 
     /// An operation begins on a lane; its arguments may not be known yet.
-    pub(super) fn begin(&mut self, process: ProcessId, lane: usize, op: Option<M::Op>) {
+    pub(super) fn begin(&mut self, process: ProcessId, lane: usize, begun_at_us: i64, op: Option<M::Op>) {
         if self.running.len() <= lane {
             self.running.resize_with(lane + 1, || None);
         }
-        self.running[lane] = Some(Running { process, op, locked: false, expected: None, committed: None });
+        self.running[lane] =
+            Some(Running { process, begun_at_us, op, locked: false, expected: None, committed: None });
+    }
+
+    /// The operation on a lane gave up on a lock: it must have waited for as long as the contract says (Q6).
+    pub(super) fn gave_up(&mut self, lane: usize, at_us: i64) {
+        let Some(running) = self.running.get(lane).and_then(Option::as_ref) else { return };
+        let waited_us = at_us - running.begun_at_us;
+        if waited_us < BUSY_TIMEOUT_US {
+            let detail = format!(
+                "{:?} gave up on a lock after {} ms, expected at least {} ms",
+                running.op,
+                waited_us / 1_000,
+                BUSY_TIMEOUT_US / 1_000
+            );
+            self.found.push((BUSY_ONLY_AFTER_TIMEOUT, at_us, detail));
+        }
     }
 
     /// The arguments of the operation on a lane are known now.
@@ -168,7 +188,7 @@ impl<M: Model> FileJudge<M> {
     /// The operation on a lane ended.
     pub(super) fn end(&mut self, lane: usize, at_us: i64, outcome: Outcome<M::Result>) {
         let Some(running) = self.running.get_mut(lane).and_then(Option::take) else { return };
-        let Running { op, expected, committed, .. } = running;
+        let Running { op, locked, expected, committed, .. } = running;
         match (outcome, committed) {
             (Outcome::Returned(result), Some((number, wanted))) => {
                 if let Some(last) = self.last_commit.as_mut().filter(|last| last.number == number) {
@@ -179,7 +199,7 @@ impl<M: Model> FileJudge<M> {
                     self.found.push((RESULT_MATCHES_MODEL, at_us, detail));
                 }
             }
-            (Outcome::Returned(result), None) => self.judge_unchanged(op, expected, &result, at_us),
+            (Outcome::Returned(result), None) => self.judge_unchanged(op, locked, expected, &result, at_us),
             (Outcome::Failed, Some(_)) => {
                 let detail = format!("{op:?} failed, but its change is committed");
                 self.found.push((FAILURE_CHANGES_NOTHING, at_us, detail));
@@ -191,12 +211,14 @@ impl<M: Model> FileJudge<M> {
     fn judge_unchanged(
         &mut self,
         op: Option<M::Op>,
+        locked: bool,
         expected: Option<Applied<M::Result>>,
         result: &M::Result,
         at_us: i64,
     ) {
         let Some(expected) = expected else {
-            let detail = format!("{op:?} returned {result:?} without ever having held the write lock");
+            let how = if locked { "and still holds" } else { "without ever having held" };
+            let detail = format!("{op:?} returned {result:?} {how} the write lock");
             self.found.push((ONE_TRANSACTION, at_us, detail));
             return;
         };

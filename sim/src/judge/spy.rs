@@ -155,6 +155,11 @@ impl WatchedInbox {
     ) -> Result<Accepted, AcceptError> {
         begin::<InboxModel>(Some(InboxOp::Receive { event: event.clone(), now: at }));
         let result = self.0.accept(event, at, fault);
+        if let Err(AcceptError::Storage(error)) = &result
+            && error.is_busy()
+        {
+            gave_up::<InboxModel>();
+        }
         let told = match &result {
             Ok(Accepted::Applied) => Outcome::Returned(InboxResult::Applied),
             Ok(Accepted::Repeat) => Outcome::Returned(InboxResult::Duplicate),
@@ -204,7 +209,7 @@ impl Kept for InboxModel {
 fn begin<M: Kept>(op: Option<M::Op>) {
     with(|judges, world| {
         if let (process, Some(lane)) = world.running() {
-            M::judge(judges).0.begin(process, lane, op);
+            M::judge(judges).0.begin(process, lane, world.now_us(), op);
         }
     });
 }
@@ -217,7 +222,18 @@ fn tell(op: QueueOp) {
     });
 }
 
+fn gave_up<M: Kept>() {
+    with(|judges, world| {
+        if let (_, Some(lane)) = world.running() {
+            M::judge(judges).0.gave_up(lane, world.now_us());
+        }
+    });
+}
+
 fn end(result: Result<QueueResult, Failure>) {
+    if let Err(Failure::Storage { busy: true, .. }) = &result {
+        gave_up::<QueueModel>();
+    }
     if let Err(Failure::Storage { unknown, busy }) = &result {
         with(|judges, _| {
             judges.milestones.reach(match (unknown, busy) {
@@ -242,6 +258,11 @@ fn end_with<M: Kept>(outcome: Outcome<M::Result>) {
             Outcome::Returned(result) => format!("returns {result:?}"),
             other => format!("fails ({other:?})"),
         });
+        // First, since all else that is wrong may follow from it.
+        if world.lane_holds_lock(lane) {
+            let detail = format!("process {process} keeps a lock after an operation has ended");
+            judges.fail(NO_LOCK_LEFT, world.now_us(), detail);
+        }
         let (judge, milestones) = M::judge(judges);
         if let Outcome::Returned(result) = &outcome {
             M::returned(result, milestones);
@@ -251,10 +272,6 @@ fn end_with<M: Kept>(outcome: Outcome<M::Result>) {
             milestones.reach(Milestone::CommitLost);
         }
         judges.take_from_files();
-        if world.lane_holds_lock(lane) {
-            let detail = format!("process {process} keeps a lock after an operation has ended");
-            judges.fail(NO_LOCK_LEFT, world.now_us(), detail);
-        }
     });
     if has_failed && let Some(world) = current().filter(|world| world.is_alive()) {
         world.operation_failed();
