@@ -1,7 +1,11 @@
-//! The ports' real implementations: system clock, threads, sockets.
+//! The ports' real implementations: system clock, threads, sockets, files.
 
 mod blocking;
 mod clock;
+mod log_file;
+mod network;
 
 pub use blocking::{ThreadLane, Threads};
 pub use clock::SystemClock;
+pub use log_file::LogFile;
+pub use network::TokioNetwork;

@@ -1,3 +1,10 @@
-//! The production binary.
+//! The production binary: reads the command line, composes the real ports, and turns how a command ended
+//! into an exit code.
 
-fn main() {}
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
+}

@@ -1,7 +1,20 @@
 //! Async code, generic over the ports: what runs in production is what the simulator runs.
 
+mod client;
 mod courier;
+mod follow;
+mod line_reader;
+mod publisher;
 mod sender;
+mod session;
+mod wait;
+#[cfg(test)]
+mod wire;
 
+pub use client::{Client, ClientOptions, run_client};
 pub use courier::{Delivery, Orders, RunFileError, RunOnceError, run_file, run_once};
+pub use follow::{FollowError, FollowOptions, follow};
+pub use line_reader::{Line, LineError, LineReader};
+pub use publisher::{Log, LogBytes, LogError, LogPosition, PublishError, PublishOptions, Published, publish};
 pub use sender::{SendError, Sender};
+pub use session::{BeforeAck, Commit, Doing, SessionError, SessionOptions, consume_session};

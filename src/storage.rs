@@ -3,17 +3,21 @@
 
 mod connection;
 mod error;
+mod event_store;
 mod inbox;
 mod lease_queue;
 mod queue;
 mod schema;
+mod store;
 mod transaction;
 
 pub use connection::{Durability, OpenOptions};
 pub use error::StorageError;
+pub use event_store::EventStore;
 pub use inbox::{AcceptError, Accepted, Inbox, Totals};
 pub use lease_queue::{
     ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, RedriveError, Released,
     Renewed,
 };
 pub use queue::{BadRow, Queue};
+pub use store::{Applied, ApplyError, Batch, ConsumeError, Consumed, State, Store};

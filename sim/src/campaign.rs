@@ -104,7 +104,8 @@ impl Tally {
             return Vec::new();
         }
         let reached = self.milestones();
-        let is_missing = |word: &&str| Milestone::parse(word).is_some_and(|milestone| !reached.has(milestone));
+        let is_missing =
+            |word: &&str| Milestone::parse(word).is_some_and(|milestone| !reached.has(milestone));
         scenario.expect.sometimes.iter().map(String::as_str).filter(is_missing).collect()
     }
 

@@ -5,6 +5,7 @@
 mod disk;
 mod ffi;
 mod lock;
+mod network;
 mod observer;
 mod operation;
 mod process;
@@ -15,6 +16,7 @@ mod world;
 
 pub use disk::{Disk, SECTOR_BYTES};
 pub use ffi::VFS_NAME;
+pub use network::{SimListener, SimStream};
 pub use observer::{LockEvent, Observer};
 pub use process::{Context, ProcessSpec, SimLane};
 pub use simulation::{End, Simulation, SimulationOptions};

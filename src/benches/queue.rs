@@ -1,8 +1,11 @@
-//! How fast the queue is, in medians and ratios. Two questions:
+//! How fast the queue is, in medians and ratios. Three questions:
 //!
 //! 1. what claim and finish cost beside their floor, two transactions that only update the row;
 //! 2. whether enqueue, claim and finish cost more when a million jobs have finished than when a thousand
 //!    have.
+//!
+//! 3. what claim costs when a crowd waits for its time in front of a few that are ready, when few wait in
+//!    front of a crowd, and when a crowd of leases runs out at once.
 //!
 //! Both sides of a ratio alternate within one run, so that whatever else the machine does hits both. The
 //! directory of the files is the system's temporary one; set `TMPDIR` to measure another disk.
@@ -18,10 +21,16 @@ use rusqlite::Connection;
 const ROUNDS: usize = 1_000;
 
 fn main() {
+    // `cargo test --all-targets` runs benchmarks too, without this argument.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        println!("measures only under cargo bench");
+        return;
+    }
     for durability in [Durability::Full, Durability::Extra] {
         floor(durability);
     }
     history();
+    crowds();
 }
 
 /// Claim and finish against two bare transactions on the same columns, in a file without indexes.
@@ -73,6 +82,35 @@ fn history() {
             "{operation}: {short:?} over 1,000 finished jobs, {long:?} over 1,000,000, {:.2} times",
             ratio(long, short)
         );
+    }
+}
+
+/// Claims among 100,000 jobs that wait for their time, are ready, or hold a lease that is over.
+fn crowds() {
+    const WAITS: &str = "'pending', 0, 3, 0, 9000, 60000, NULL, NULL";
+    const READY: &str = "'pending', 0, 3, 0, 0, 60000, NULL, NULL";
+    const OVER: &str = "'leased', 1, 3, 1, 0, 60000, 'v', 1";
+    for (what, rows) in [
+        ("1,000 ready and nothing else", [(READY, 1_000), (READY, 0)]),
+        ("1,000 ready behind 100,000 that wait", [(WAITS, 100_000), (READY, 1_000)]),
+        ("100,000 ready behind 1,000 that wait", [(WAITS, 1_000), (READY, 100_000)]),
+        ("10,000 leases that are over", [(OVER, 10_000), (READY, 0)]),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let options = OpenOptions::new(Durability::Full);
+        let mut queue = Queue::open(&dir.path().join("queue.db"), &options).unwrap();
+        for (row, count) in rows {
+            let sql = format!(
+                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
+                 INSERT INTO jobs (id, qty, status, attempts, max_attempts, token, available_at, deadline, owner,
+                 lease_until) SELECT 'job-' || hex(randomblob(8)), 1, {row} FROM n WHERE {count} > 0"
+            );
+            queue.connection().execute(&sql, []).unwrap();
+        }
+        let mut claim =
+            || drop(queue.claim(&name("w"), now(), Lease::DEFAULT, &mut NoFault).unwrap().unwrap());
+        let times = (0..500).map(|_| timed(&mut claim)).collect();
+        println!("claim, {what}: {:?}", median(times));
     }
 }
 

@@ -29,6 +29,7 @@ macro_rules! ranged {
         }
     };
 }
+pub(super) use ranged;
 
 ranged!(
     /// A job's quantity, 1 to 1000 (Q20).

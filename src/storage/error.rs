@@ -2,6 +2,8 @@
 
 use rusqlite::ErrorCode;
 
+use crate::rules::Invalid;
+
 /// SQLite refused or failed; unless said otherwise nothing has changed and no transaction is open.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -32,6 +34,9 @@ pub enum StorageError {
         /// What was asked for.
         expected: &'static str,
     },
+    /// A stored row breaks a range or is missing: another program wrote it. Nothing was changed.
+    #[error("stored row: {0}")]
+    Row(Invalid),
 }
 
 impl StorageError {
@@ -42,7 +47,7 @@ impl StorageError {
             Self::Sqlite(error) | Self::CommitUnknown(error) | Self::WalInUse(error) => {
                 error.sqlite_error_code()
             }
-            Self::Empty | Self::Setting { .. } => None,
+            Self::Empty | Self::Setting { .. } | Self::Row(_) => None,
         }
     }
 

@@ -46,6 +46,7 @@ impl Drop for Immediate<'_> {
     }
 }
 
-fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+/// Runs a statement without rows, prepared once per connection.
+pub(super) fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.execute([]).map(drop)
 }

@@ -31,11 +31,37 @@ pub(super) fn register() {
         // SAFETY: `sqlite3_config` is called with the arguments that its documentation gives for the option. It
         // fails harmlessly (SQLITE_MISUSE) where SQLite is already in use; statistics then stay on.
         unsafe { ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, 0 as c_int) };
+        page_cache();
+        keep_memory();
         let vfs = Box::leak(Box::new(vfs_table()));
         // SAFETY: the table is leaked and so lives as long as SQLite keeps it.
         let code = unsafe { ffi::sqlite3_vfs_register(vfs, 0) };
         assert_eq!(code, ffi::SQLITE_OK, "SQLite refused to register the simulated VFS");
     });
+}
+
+/// Slots of SQLite's shared page cache: more than any run of ours has pages in use.
+const PAGE_SLOTS: usize = 1_024;
+/// Bytes of a slot: a page of 4,096 bytes and what SQLite keeps with it (`SQLITE_CONFIG_PCACHE_HDRSZ`).
+const SLOT_BYTES: usize = 4_096 + 256;
+
+/// Gives SQLite the memory for its pages once and for all, so that each connection need not ask for its own.
+fn page_cache() {
+    let slots: &'static mut [u64] = Vec::leak(vec![0; PAGE_SLOTS * SLOT_BYTES / size_of::<u64>()]);
+    let (memory, size, count) =
+        (slots.as_mut_ptr().cast::<c_void>(), SLOT_BYTES as c_int, PAGE_SLOTS as c_int);
+    // SAFETY: the memory is leaked, aligned to 8 bytes and of the stated size. As above, a refusal is harmless.
+    unsafe { ffi::sqlite3_config(ffi::SQLITE_CONFIG_PAGECACHE, memory, size, count) };
+}
+
+/// Tells glibc's allocator to keep what a run gives back: the next run wants it again at once.
+fn keep_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: `mallopt` with documented parameters, called before the simulation allocates.
+    unsafe {
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 256 << 20);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 64 << 20);
+    }
 }
 
 /// Seeds SQLite's own random numbers, of which there is one generator per OS process.

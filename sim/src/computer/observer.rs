@@ -35,6 +35,10 @@ pub trait Observer {
     /// A lane gave back all its locks on a database.
     fn unlocked(&mut self, _event: &LockEvent<'_>, _trace: &mut Trace) {}
 
+    /// A process is about to write these bytes to a network stream; it may be told that fewer were taken, and
+    /// then writes the rest again.
+    fn writing(&mut self, _process: usize, _bytes: &[u8]) {}
+
     /// A process was killed, or died with its machine.
     fn died(&mut self, _process: usize, _trace: &mut Trace) {}
 

@@ -31,6 +31,8 @@ pub struct SimulationOptions {
     pub steps_max: u64,
     /// How long a stall can take, in ms.
     pub stall_ms: (i64, i64),
+    /// How much later a message can be, and how long a partition can last, in ms.
+    pub slow_ms: (i64, i64),
     /// How far a clock can jump, in ms.
     pub clock_jump_ms: (i64, i64),
     /// Whether the story is told.
@@ -46,6 +48,7 @@ impl Default for SimulationOptions {
             limit_us: i64::MAX,
             steps_max: 10_000_000,
             stall_ms: (1, 3_000),
+            slow_ms: (1, 3_000),
             clock_jump_ms: (-2_000, 2_000),
             recording: false,
         }
@@ -260,7 +263,7 @@ impl Simulation {
             let mut state = self.world.state.borrow_mut();
             state.processes[process].restarts_left = 0;
             if state.processes[process].alive {
-                state.die(process);
+                state.die(process, false);
             }
         }
         self.reap();
@@ -323,7 +326,7 @@ impl Simulation {
                 _ => "ends".to_owned(),
             });
             state.processes[process].ending = Some(ending);
-            state.die(process);
+            state.die(process, false);
         }
         drop(state);
         drop(task);
@@ -451,6 +454,7 @@ impl Simulation {
                     state.queue_lane(lane);
                 }
             }
+            Timer::Segment(connection, to) => self.world.state.borrow_mut().deliver(connection, to),
             Timer::Restart(process) => self.start(process),
             Timer::Resume(process) => self.world.state.borrow_mut().end_stall(process),
         }

@@ -40,12 +40,14 @@ impl Trace {
     /// Adds bytes to the hash.
     pub fn fold_bytes(&mut self, bytes: &[u8]) {
         self.fold(bytes.len() as u64);
-        let (words, rest) = bytes.as_chunks::<8>();
-        // Four lanes, so that the multiplications of a page overlap.
-        let mut lanes = [self.hash, GOLDEN, !self.hash, !GOLDEN];
-        for (i, word) in words.iter().enumerate() {
-            let lane = &mut lanes[i % 4];
-            *lane = (*lane ^ u64::from_le_bytes(*word)).wrapping_mul(GOLDEN).rotate_left(29);
+        // Eight lanes, so that the multiplications of a page overlap.
+        let mut lanes: [u64; 8] = std::array::from_fn(|lane| self.hash.rotate_left(8 * lane as u32));
+        let (blocks, rest) = bytes.as_chunks::<64>();
+        for block in blocks {
+            let (words, _) = block.as_chunks::<8>();
+            for (lane, word) in lanes.iter_mut().zip(words) {
+                *lane = (*lane ^ u64::from_le_bytes(*word)).wrapping_mul(GOLDEN).rotate_left(29);
+            }
         }
         for lane in lanes {
             self.fold(lane);

@@ -10,6 +10,7 @@ use ackward::port::FaultPoint;
 
 use super::disk::{Disk, EntryChange, FileId, Unsynced};
 use super::ffi::Job;
+use super::network::Net;
 use super::observer::{LockEvent, Observer};
 use super::operation::{Operation, Ordinals};
 use super::process::Main;
@@ -68,6 +69,7 @@ pub(super) struct State {
     pub(super) struck: Struck,
     pub(super) steps: u64,
     pub(super) vfs_calls: u64,
+    pub(super) net: Net,
     offers: Vec<Offer>,
 }
 
@@ -146,6 +148,8 @@ pub(super) enum Runnable {
 pub(super) enum Timer {
     Wake(Waker),
     Lane(LaneId),
+    /// A segment arrives at one end of a connection.
+    Segment(usize, usize),
     Restart(ProcessId),
     Resume(ProcessId),
 }
@@ -315,6 +319,7 @@ impl State {
             struck: Struck::default(),
             steps: 0,
             vfs_calls: 0,
+            net: Net::default(),
             offers: Vec::new(),
         }
     }
@@ -414,7 +419,7 @@ impl State {
     }
 
     fn hook(&mut self, role: Role) -> Verdict {
-        let Some(lane) = self.current_lane else { return Verdict::Go };
+        let Some(lane) = self.current_lane else { return self.hook_of_process(role) };
         if !self.lane_is_alive(lane) {
             return Verdict::Fail(Kind::Kill);
         }
@@ -425,10 +430,22 @@ impl State {
         let phase = self.lanes[lane].operation.phase;
         let point = self.point_of_lane(lane, phase, role);
         let decision = self.decide(&point, &offers);
+        self.hooked(self.lanes[lane].process, decision)
+    }
+
+    /// A hook outside of SQLite: a process that is killed here goes on, without effect, to its next wait.
+    fn hook_of_process(&mut self, role: Role) -> Verdict {
+        let process = self.current_process;
+        let offers = [Offer::plain(Kind::HookKill), Offer::plain(Kind::HookError)];
+        let decision = self.choose_in_process(process, Phase::Wait, role, &offers);
+        self.hooked(process, decision)
+    }
+
+    fn hooked(&mut self, process: ProcessId, decision: Decision) -> Verdict {
         match decision.kind {
             Kind::HookKill => {
                 self.struck.effective[Kind::HookKill as usize] += 1;
-                self.kill(self.lanes[lane].process);
+                self.kill(process);
                 Verdict::Suspend
             }
             Kind::HookError => {
@@ -597,11 +614,12 @@ impl State {
         if is_busy || self.current_lane.is_some_and(|lane| self.lanes[lane].process == process) {
             self.struck.effective[Kind::Kill as usize] += 1;
         }
-        self.die(process);
+        self.die(process, false);
         self.note(Some(process), || "is killed".to_owned());
     }
 
-    pub(super) fn die(&mut self, process: ProcessId) {
+    pub(super) fn die(&mut self, process: ProcessId, is_power_cut: bool) {
+        self.drop_sockets(process, is_power_cut);
         let this = &mut self.processes[process];
         this.alive = false;
         this.stalled = None;
@@ -624,7 +642,7 @@ impl State {
         for process in 0..self.processes.len() {
             if self.processes[process].machine == machine && self.processes[process].alive {
                 was_busy |= self.lanes.iter().any(|lane| lane.process == process && lane.job.is_some());
-                self.die(process);
+                self.die(process, true);
             }
         }
         let name = self.machines[machine].name.clone();

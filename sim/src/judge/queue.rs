@@ -14,8 +14,10 @@ impl Model for QueueModel {
     type Op = QueueOp;
     type Result = QueueResult;
 
-    fn apply(&mut self, op: &QueueOp) -> Applied<QueueResult> {
-        self.apply(op)
+    fn outcomes(&self, op: &QueueOp) -> Vec<(Self, Applied<QueueResult>)> {
+        let mut after = self.clone();
+        let applied = after.apply(op);
+        vec![(after, applied)]
     }
 
     fn matches(&self, image: &Image<'_>, schema: &Schema) -> Result<(), Difference> {
@@ -58,6 +60,10 @@ impl Model for QueueModel {
         }
     }
 
+    fn confirms(result: &QueueResult) -> bool {
+        *result == QueueResult::Enqueued(Enqueued::Duplicate)
+    }
+
     fn returned(result: &QueueResult, reached: &mut Milestones) {
         let milestone = match result {
             QueueResult::Enqueued(Enqueued::Duplicate) => Milestone::Duplicate,
@@ -81,8 +87,10 @@ impl Model for InboxModel {
     type Op = InboxOp;
     type Result = InboxResult;
 
-    fn apply(&mut self, op: &InboxOp) -> Applied<InboxResult> {
-        self.apply(op)
+    fn outcomes(&self, op: &InboxOp) -> Vec<(Self, Applied<InboxResult>)> {
+        let mut after = self.clone();
+        let applied = after.apply(op);
+        vec![(after, applied)]
     }
 
     fn matches(&self, image: &Image<'_>, schema: &Schema) -> Result<(), Difference> {
@@ -99,6 +107,10 @@ impl Model for InboxModel {
     }
 
     fn milestones(&self, _before: &Self, _op: &InboxOp, _result: &InboxResult, _reached: &mut Milestones) {}
+
+    fn confirms(result: &InboxResult) -> bool {
+        *result == InboxResult::Duplicate
+    }
 
     fn returned(result: &InboxResult, reached: &mut Milestones) {
         match result {

@@ -45,7 +45,8 @@ fn every_mistake_is_found_and_replays() {
         let mut line = format!("{:<28} {name:<34}", format!("{flaw:?}"));
         for start in STARTS {
             let found = hunt(&scenario, start);
-            let found = found.unwrap_or_else(|| panic!("{flaw:?} is not found from seed {start} on in {name}"));
+            let found =
+                found.unwrap_or_else(|| panic!("{flaw:?} is not found from seed {start} on in {name}"));
             assert_replays(&scenario, &found);
             let seeds = found.seed - start + 1;
             let _ = write!(line, " {seeds:>4} seeds: {:<24}", found.violations[0].property);

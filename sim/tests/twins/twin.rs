@@ -9,8 +9,8 @@ use ackward::rules::{
     Attempt, Attempts, Delay, Event, Lease, Millis, Name, Outcome, Qty, Status, Ticket, Token, Ttl,
 };
 use ackward::storage::{
-    ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, OpenOptions, Queue, RedriveError,
-    Released, Renewed, StorageError,
+    ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, OpenOptions, Queue,
+    RedriveError, Released, Renewed, StorageError,
 };
 use ackward_sim::scene::System;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -116,7 +116,13 @@ impl LeaseQueue for Twin {
         Ok(fault.at(FaultPoint::AfterCommit)?)
     }
 
-    fn enqueue(&mut self, event: &Event, now: Millis, ttl: Ttl, max: Attempts) -> Result<Enqueued, EnqueueError> {
+    fn enqueue(
+        &mut self,
+        event: &Event,
+        now: Millis,
+        ttl: Ttl,
+        max: Attempts,
+    ) -> Result<Enqueued, EnqueueError> {
         self.real.enqueue(event, now, ttl, max)
     }
 
@@ -130,7 +136,12 @@ impl LeaseQueue for Twin {
         self.real.renew(ticket, now, lease, fault)
     }
 
-    fn release(&mut self, ticket: &Ticket, now: Millis, fault: &mut dyn Fault) -> Result<Released, FinishError> {
+    fn release(
+        &mut self,
+        ticket: &Ticket,
+        now: Millis,
+        fault: &mut dyn Fault,
+    ) -> Result<Released, FinishError> {
         self.real.release(ticket, now, fault)
     }
 }
@@ -184,7 +195,8 @@ impl Twin {
             let id: String = row.get(1)?;
             Ok((row.get(0)?, id, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
         });
-        let Some((seq, id, qty, attempts, token, deadline_ms)) = row.optional().map_err(StorageError::from)?
+        let Some((seq, id, qty, attempts, token, deadline_ms)) =
+            row.optional().map_err(StorageError::from)?
         else {
             return Ok(None);
         };
@@ -204,7 +216,11 @@ impl Twin {
             return Ok(Finished::Stale);
         };
         let again_ms = now.get() + delay.get();
-        let is_too_late = if self.makes(Flaw::RetryAtTheDeadline) { again_ms > deadline_ms } else { again_ms >= deadline_ms };
+        let is_too_late = if self.makes(Flaw::RetryAtTheDeadline) {
+            again_ms > deadline_ms
+        } else {
+            again_ms >= deadline_ms
+        };
         let (status, reason, available_ms) = match outcome {
             Outcome::Ok => (Status::Done, None, now.get()),
             Outcome::Permanent => (Status::Dead, Some("permanent"), now.get()),
@@ -220,7 +236,11 @@ impl Twin {
     }
 
     /// The row that the ticket holds: seq, attempts, max_attempts, deadline.
-    fn find_leased(&self, ticket: &Ticket, now: Millis) -> Result<Option<(i64, i64, i64, i64)>, StorageError> {
+    fn find_leased(
+        &self,
+        ticket: &Ticket,
+        now: Millis,
+    ) -> Result<Option<(i64, i64, i64, i64)>, StorageError> {
         let fields = match self.flaw {
             Flaw::FinishChecksTheOwnerOnly => "",
             _ => "AND qty = ?3 AND token = ?4 AND attempts = ?5 AND lease_until = ?6",

@@ -11,56 +11,64 @@ use crate::rules::{INSTANT_MAX_MS, Invalid, Millis, Reason};
 use super::row::{BadRow, Log, StoredJob, TOKEN_MAX, columns, first};
 
 /// Whether anything but a plain claim of a pending job can be needed: one cheap question, mostly answered
-/// with no. The last two terms find leases that no time ends (NULL, or not a time), to log them.
+/// with no. The last two terms find what only a hand can make: a lease without an end, to log it, and a
+/// pending job with one, which stands apart from the others in the index.
 const ANY: &str = "SELECT \
     EXISTS(SELECT 1 FROM jobs INDEXED BY ackward_jobs_deadline WHERE status = 'pending' AND deadline <= ?1) \
+    OR EXISTS(SELECT 1 FROM jobs INDEXED BY ackward_jobs_live WHERE status = 'leased' AND lease_until <= ?1) \
     OR EXISTS(SELECT 1 FROM jobs INDEXED BY ackward_jobs_spent \
         WHERE status = 'pending' AND attempts >= max_attempts) \
-    OR EXISTS(SELECT 1 FROM jobs INDEXED BY ackward_jobs_lease WHERE status = 'leased' AND lease_until <= ?1) \
-    OR EXISTS(SELECT 1 FROM jobs INDEXED BY ackward_jobs_lease WHERE status = 'leased' AND lease_until IS NULL) \
-    OR EXISTS(SELECT 1 FROM jobs INDEXED BY ackward_jobs_lease WHERE status = 'leased' AND lease_until > ?2)";
+    OR EXISTS(SELECT 1 FROM jobs INDEXED BY ackward_jobs_live WHERE status = 'leased' AND lease_until IS NULL) \
+    OR EXISTS(SELECT 1 FROM jobs INDEXED BY ackward_jobs_live \
+        WHERE status = 'pending' AND lease_until IS NOT NULL)";
 
-const PENDING_PAST_DEADLINE: &str = concat!(
+const PAST_DEADLINE: &str = concat!(
     "SELECT ",
     columns!(),
-    " FROM jobs INDEXED BY ackward_jobs_deadline WHERE status = 'pending' AND deadline <= ?1"
+    " FROM jobs INDEXED BY ackward_jobs_deadline WHERE status = 'pending' AND deadline <= ?1 \
+     UNION ALL SELECT ",
+    columns!(),
+    " FROM jobs INDEXED BY ackward_jobs_live \
+     WHERE status = 'leased' AND lease_until <= ?1 AND deadline <= ?1"
 );
-const PENDING_SPENT: &str = concat!(
+const SPENT: &str = concat!(
     "SELECT ",
     columns!(),
-    " FROM jobs INDEXED BY ackward_jobs_spent WHERE status = 'pending' AND attempts >= max_attempts"
-);
-const LEASE_OVER: &str = concat!(
-    "SELECT ",
+    " FROM jobs INDEXED BY ackward_jobs_spent WHERE status = 'pending' AND attempts >= max_attempts \
+     UNION ALL SELECT ",
     columns!(),
-    " FROM jobs INDEXED BY ackward_jobs_lease WHERE status = 'leased' AND lease_until <= ?1 \
-     AND (deadline <= ?1 OR attempts >= max_attempts)"
+    " FROM jobs INDEXED BY ackward_jobs_spent \
+     WHERE status = 'leased' AND attempts >= max_attempts AND lease_until <= ?1"
 );
 const LEASE_ENDLESS: &str = concat!(
     "SELECT ",
     columns!(),
-    " FROM jobs INDEXED BY ackward_jobs_lease WHERE status = 'leased' AND lease_until IS NULL UNION ALL SELECT ",
+    " FROM jobs INDEXED BY ackward_jobs_live WHERE status = 'leased' AND lease_until IS NULL UNION ALL SELECT ",
     columns!(),
-    " FROM jobs INDEXED BY ackward_jobs_lease WHERE status = 'leased' AND lease_until > ?1"
+    " FROM jobs INDEXED BY ackward_jobs_live WHERE status = 'leased' AND lease_until > ?1"
 );
 
 const FIRST_PENDING: &str = concat!(
     "SELECT ",
     columns!(),
-    ", available_at <= ?1 FROM jobs INDEXED BY ackward_jobs_waiting \
-     WHERE status = 'pending' AND seq > ?2 ORDER BY seq LIMIT 1"
+    ", available_at <= ?1 FROM jobs INDEXED BY ackward_jobs_live \
+     WHERE status = 'pending' AND lease_until IS NULL AND seq > ?2 ORDER BY seq LIMIT 1"
 );
-const PENDING_BY_SEQ: &str = "SELECT seq, available_at <= ?1 FROM jobs INDEXED BY ackward_jobs_waiting \
-    WHERE status = 'pending' AND seq > ?2 ORDER BY seq";
+const PENDING_BY_SEQ: &str = "SELECT seq, available_at <= ?1 FROM jobs INDEXED BY ackward_jobs_live \
+    WHERE status = 'pending' AND lease_until IS NULL AND seq > ?2 ORDER BY seq";
 const READY_BY_TIME: &str = "SELECT seq FROM jobs INDEXED BY ackward_jobs_available \
     WHERE status = 'pending' AND available_at <= ?1 AND seq > ?2";
-const FIRST_EXPIRED: &str = "SELECT min(+seq) FROM jobs INDEXED BY ackward_jobs_lease \
-    WHERE status = 'leased' AND lease_until <= ?1 AND seq > ?2";
+/// Of the leases that are over, and of the pending jobs that stand apart.
+const FIRST_OTHER: &str = "SELECT min(seq) FROM (\
+    SELECT min(+seq) AS seq FROM jobs INDEXED BY ackward_jobs_live \
+    WHERE status = 'leased' AND lease_until <= ?1 AND seq > ?2 \
+    UNION ALL SELECT min(+seq) FROM jobs INDEXED BY ackward_jobs_live \
+    WHERE status = 'pending' AND lease_until IS NOT NULL AND available_at <= ?1 AND seq > ?2)";
 const BY_SEQ: &str = concat!("SELECT ", columns!(), " FROM jobs WHERE seq = ?1");
 
 /// Whether the other two questions need asking at all.
 pub(super) fn any_due(connection: &Connection, now: Millis) -> rusqlite::Result<bool> {
-    connection.prepare_cached(ANY)?.query_row([now.get(), INSTANT_MAX_MS], |row| row.get(0))
+    connection.prepare_cached(ANY)?.query_row([now.get()], |row| row.get(0))
 }
 
 /// The jobs that die now, with the reason (Q26, Q27).
@@ -77,9 +85,8 @@ pub(super) fn doomed(
         Err(bad) => log.bad(&bad),
     };
     let at = now.get();
-    each(connection, PENDING_PAST_DEADLINE, [at], &mut take)?;
-    each(connection, PENDING_SPENT, [], &mut take)?;
-    each(connection, LEASE_OVER, [at], &mut take)?;
+    each(connection, PAST_DEADLINE, [at], &mut take)?;
+    each(connection, SPENT, [at], &mut take)?;
     each(connection, LEASE_ENDLESS, [INSTANT_MAX_MS], |job| {
         if let Err(bad) = job {
             log.bad(&bad);
@@ -88,17 +95,17 @@ pub(super) fn doomed(
     Ok(doomed)
 }
 
-/// The eligible job with the least seq, once the doomed ones are dead. `leases` says whether a lease can
-/// have run out.
+/// The eligible job with the least seq, once the doomed ones are dead. `any_due` as [`any_due`] said: where
+/// it is false, only pending jobs need looking at.
 pub(super) fn first_eligible(
     connection: &Connection,
     now: Millis,
-    leases: bool,
+    any_due: bool,
     log: &mut Log<'_>,
 ) -> rusqlite::Result<Option<StoredJob>> {
     let mut after = i64::MIN;
     loop {
-        let Some((seq, job)) = candidate(connection, now, leases, after)? else {
+        let Some((seq, job)) = candidate(connection, now, any_due, after)? else {
             return Ok(None);
         };
         match job {
@@ -122,27 +129,27 @@ type Candidate = (i64, Result<StoredJob, BadRow>);
 fn candidate(
     connection: &Connection,
     now: Millis,
-    leases: bool,
+    any_due: bool,
     after: i64,
 ) -> rusqlite::Result<Option<Candidate>> {
     let head = first(connection.prepare_cached(FIRST_PENDING)?, [now.get(), after], |row| {
         Ok((row.get::<_, i64>(0)?, StoredJob::read(row)?, row.get::<_, bool>(12)?))
     })?;
-    let expired = if leases { first_expired(connection, now, after)? } else { None };
+    let other = if any_due { first_other(connection, now, after)? } else { None };
     let ready = match head {
-        Some((seq, job, true)) if expired.is_none_or(|expired| seq < expired) => return Ok(Some((seq, job))),
+        Some((seq, job, true)) if other.is_none_or(|other| seq < other) => return Ok(Some((seq, job))),
         Some((seq, _, false)) => first_ready(connection, now, seq)?,
         _ => None,
     };
-    let Some(seq) = ready.into_iter().chain(expired).min() else {
+    let Some(seq) = ready.into_iter().chain(other).min() else {
         return Ok(None);
     };
     let job = first(connection.prepare_cached(BY_SEQ)?, [seq], StoredJob::read)?;
     Ok(job.map(|job| (seq, job)))
 }
 
-fn first_expired(connection: &Connection, now: Millis, after: i64) -> rusqlite::Result<Option<i64>> {
-    connection.prepare_cached(FIRST_EXPIRED)?.query_row([now.get(), after], |row| row.get(0))
+fn first_other(connection: &Connection, now: Millis, after: i64) -> rusqlite::Result<Option<i64>> {
+    connection.prepare_cached(FIRST_OTHER)?.query_row([now.get(), after], |row| row.get(0))
 }
 
 /// The least seq beyond `after` of the pending jobs whose time has come.

@@ -106,10 +106,7 @@ pub(super) fn first<T>(
     map: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<Option<T>> {
     let mut rows = statement.query(params)?;
-    let value = rows.next()?.map(map).transpose()?;
-    // A statement with RETURNING has made its changes by now, yet only running to its end completes it.
-    while rows.next()?.is_some() {}
-    Ok(value)
+    rows.next()?.map(map).transpose()
 }
 
 fn is_null(row: &Row<'_>, column: usize) -> bool {

@@ -36,6 +36,19 @@ fn q26_leased_rows_die_only_once_their_lease_is_over() {
 }
 
 #[test]
+fn q26_a_lease_that_still_runs_is_not_swept_along_with_one_that_is_over() {
+    let running = [
+        "'a', 1, 'leased', 1, 3, 1, 0, 50, 'v', 101, NULL",
+        "'b', 1, 'leased', 3, 3, 3, 0, 500, 'v', 101, NULL",
+    ];
+    let mut bed = Bed::with(&running);
+    bed.insert("'over', 1, 'leased', 1, 3, 1, 0, 500, 'v', 100, NULL");
+    assert_eq!(bed.claim(100, 10).unwrap().id.as_str(), "over");
+    bed.assert_job("a", "leased 1/3 1 0 50 v 101 -");
+    bed.assert_job("b", "leased 3/3 3 0 500 v 101 -");
+}
+
+#[test]
 fn q26_done_and_dead_rows_are_never_touched() {
     check("'a', 1, 'done', 3, 3, 3, 0, 50, NULL, NULL, NULL", "done 3/3 3 0 50 - - -");
     check("'a', 1, 'dead', 3, 3, 3, 0, 50, NULL, NULL, 'permanent'", "dead 3/3 3 0 50 - - permanent");
@@ -114,7 +127,7 @@ fn q30_the_least_seq_of_pending_and_expired_alike() {
 #[test]
 fn q30_a_crowd_that_waits_in_front_hides_nothing() {
     for waits in [0, 1, 50] {
-        for ready in [0, 1, 50] {
+        for ready in [0, 1, 3, 50] {
             let mut bed = Bed::new();
             for job in 0..waits + ready {
                 // The ready ones become available in the reverse order of their seq.
@@ -125,6 +138,24 @@ fn q30_a_crowd_that_waits_in_front_hides_nothing() {
             assert_eq!(bed.claim(100, 10).map(|ticket| ticket.id.to_string()), expected, "{waits} {ready}");
         }
     }
+}
+
+/// A pending job with the owner and the end of an old lease, which only a hand can make, is pending all
+/// the same.
+#[test]
+fn q26_q29_leftovers_of_a_lease_do_not_hide_a_pending_job() {
+    check("'a', 1, 'pending', 1, 3, 1, 0, 500, 'v', 999, NULL", "leased 2/3 2 0 500 w 110 -");
+    check("'a', 1, 'pending', 1, 3, 1, 101, 500, 'v', 50, NULL", "pending 1/3 1 101 500 v 50 -");
+    check("'a', 1, 'pending', 1, 3, 1, 0, 100, 'v', 999, NULL", "dead 1/3 1 0 100 - - deadline");
+    check("'a', 1, 'pending', 3, 3, 1, 0, 500, 'v', 999, NULL", "dead 3/3 1 0 500 - - exhausted");
+    let mut bed = Bed::with(&[
+        "'a', 1, 'pending', 0, 3, 0, 0, 500, NULL, NULL, NULL",
+        "'b', 1, 'pending', 0, 3, 0, 0, 500, 'v', 999, NULL",
+        "'c', 1, 'pending', 0, 3, 0, 0, 500, NULL, NULL, NULL",
+    ]);
+    let claimed: Vec<_> =
+        (0..4).map_while(|_| bed.claim(100, 10)).map(|ticket| ticket.id.to_string()).collect();
+    assert_eq!(claimed, ["a", "b", "c"]);
 }
 
 #[test]

@@ -89,6 +89,7 @@ fn m12_finish_renew_and_release_leave_a_bad_row_alone() {
     for row in [
         "'a', 'x', 'leased', 1, 3, 1, 0, 500, 'w', 110, NULL",
         "'a', 1, 'leased', 1, 'x', 1, 0, 500, 'w', 110, NULL",
+        "'a', 1, 'leased', 1, 1.5, 1, 0, 500, 'w', 110, NULL",
         "'a', 1, 'leased', 1, 99, 1, 0, 500, 'w', 110, NULL",
         "'a', 1, 'leased', 1, 3, 1, 'x', 500, 'w', 110, NULL",
         "'a', 1, 'leased', 1, 3, 1, 0, 'x', 'w', 110, NULL",

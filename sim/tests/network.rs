@@ -1,0 +1,188 @@
+//! The built-in network: streams between simulated processes behave as TCP's do.
+
+mod common;
+
+use std::cell::RefCell;
+use std::io::ErrorKind;
+use std::rc::Rc;
+
+use ackward::port::{Listener, Network, Stream};
+use ackward_sim::choice::{Chooser, Kind, Nothing, Probabilities, Random};
+use ackward_sim::computer::{Context, End, ProcessSpec, Simulation, SimulationOptions};
+use common::alone;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// What the two sides saw, line by line.
+type Seen = Rc<RefCell<Vec<String>>>;
+
+async fn echo(context: Context) {
+    let mut listener = context.listen("far:7000").await.expect("the port is free");
+    loop {
+        let Ok((mut stream, _)) = listener.accept().await else { return };
+        let mut bytes = [0; 64];
+        while let Ok(len) = stream.read(&mut bytes).await {
+            if len == 0 || stream.write_all(&bytes[..len]).await.is_err() {
+                break;
+            }
+        }
+    }
+}
+
+/// Sends `hello`, ends its direction, and reads to the end.
+async fn greet(context: Context, seen: Seen) {
+    let result = async {
+        let mut stream = context.connect("far:7000").await?;
+        stream.write_all(b"hello").await?;
+        stream.shutdown().await?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await?;
+        Ok::<_, std::io::Error>(text)
+    };
+    let line = match result.await {
+        Ok(text) => text,
+        Err(error) => format!("{:?}", error.kind()),
+    };
+    seen.borrow_mut().push(line);
+}
+
+fn meet(chooser: impl Chooser + 'static, recording: bool) -> (End, Vec<String>) {
+    let options = SimulationOptions { limit_us: 20_000_000, recording, ..SimulationOptions::default() };
+    let mut simulation = Simulation::new(options, chooser);
+    let (near, far) = (simulation.machine("near"), simulation.machine("far"));
+    let seen = Seen::default();
+    let told = Rc::clone(&seen);
+    simulation.process(ProcessSpec::new("echo", far), echo);
+    simulation.process(ProcessSpec::new("greeter", near), move |context| greet(context, Rc::clone(&told)));
+    let hit_limit = simulation.run_until(|| false);
+    let end = simulation.finish(hit_limit);
+    let seen = seen.borrow().clone();
+    (end, seen)
+}
+
+#[test]
+fn what_is_sent_comes_back_and_the_end_of_the_stream_after_it() {
+    let _alone = alone();
+    let (end, seen) = meet(Nothing, false);
+    assert_eq!(seen, ["hello"]);
+    assert_eq!(end.at_us, 4 * 500, "connect and its answer, hello, the echo with the end behind it");
+}
+
+#[test]
+fn split_segments_lose_and_reorder_nothing() {
+    let _alone = alone();
+    for seed in 0..100 {
+        let chooser =
+            Random::new(seed, Probabilities::default().with(Kind::Fragment, 0.5).with(Kind::Slow, 0.2));
+        let (_, seen) = meet(chooser, false);
+        assert_eq!(seen, ["hello"], "seed {seed}");
+    }
+}
+
+#[test]
+fn a_reset_is_an_error_and_a_half_open_peer_is_silence() {
+    let _alone = alone();
+    let (_, seen) = meet(Random::new(1, Probabilities::default().with(Kind::Reset, 1.0)), false);
+    assert_eq!(seen, [format!("{:?}", ErrorKind::ConnectionReset)]);
+    let (_, seen) = meet(Random::new(1, Probabilities::default().with(Kind::HalfOpen, 1.0)), false);
+    assert!(seen.is_empty(), "waits for ever: {seen:?}");
+    let (_, seen) = meet(Random::new(1, Probabilities::default().with(Kind::ConnectRefused, 1.0)), false);
+    assert_eq!(seen, [format!("{:?}", ErrorKind::ConnectionRefused)]);
+    let (_, seen) = meet(Random::new(1, Probabilities::default().with(Kind::ConnectLost, 1.0)), false);
+    assert!(seen.is_empty(), "no answer at all: {seen:?}");
+}
+
+#[test]
+fn a_partition_delays_what_is_sent_until_it_heals() {
+    let _alone = alone();
+    let (end, seen) = meet(Random::new(5, Probabilities::default().with(Kind::Partition, 1.0)), false);
+    assert_eq!(seen, ["hello"]);
+    assert!(end.at_us > 2_500, "{}", end.at_us);
+    assert!(end.struck.effective[Kind::Partition as usize] > 0);
+}
+
+/// A server that takes a connection, writes, and is gone: killed, or without power.
+fn desert(cut_power: bool, read_first: bool) -> Vec<String> {
+    let options = SimulationOptions { limit_us: 5_000_000, ..SimulationOptions::default() };
+    let mut simulation = Simulation::new(options, Nothing);
+    let (near, far) = (simulation.machine("near"), simulation.machine("far"));
+    let seen = Seen::default();
+    let told = Rc::clone(&seen);
+    simulation.process(ProcessSpec::new("server", far), move |context| async move {
+        let mut listener = context.listen("far:1").await.expect("the port is free");
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        if read_first {
+            let mut bytes = [0; 5];
+            stream.read_exact(&mut bytes).await.expect("hello");
+        } else {
+            context.sleep_us(2_000).await;
+        }
+        stream.write_all(b"last words").await.expect("room");
+        if cut_power {
+            context.sleep_us(i64::MAX / 4).await;
+        }
+        context.world().kill_running();
+        std::future::pending::<()>().await;
+    });
+    simulation.process(ProcessSpec::new("client", near), move |context| {
+        let told = Rc::clone(&told);
+        async move {
+            let mut stream = context.connect("far:1").await.expect("somebody listens");
+            stream.write_all(b"hello").await.expect("room");
+            let mut bytes = [0; 32];
+            loop {
+                let line = match stream.read(&mut bytes).await {
+                    Ok(len) => String::from_utf8_lossy(&bytes[..len]).into_owned(),
+                    Err(error) => format!("{:?}", error.kind()),
+                };
+                let is_last = line.is_empty() || line.starts_with("Conn");
+                told.borrow_mut().push(line);
+                if is_last {
+                    return;
+                }
+            }
+        }
+    });
+    if cut_power {
+        simulation.set_limit_us(1_700);
+        simulation.run_until(|| false);
+        simulation.cut_power(far);
+        simulation.set_limit_us(5_000_000);
+    }
+    simulation.run_until(|| false);
+    drop(simulation.finish(false));
+    let seen = seen.borrow().clone();
+    seen
+}
+
+#[test]
+fn a_killed_process_s_last_words_arrive_and_a_power_cut_is_silence() {
+    let _alone = alone();
+    assert_eq!(desert(false, true), ["last words", ""]);
+    let reset = format!("{:?}", ErrorKind::ConnectionReset);
+    assert_eq!(desert(false, false).last(), Some(&reset), "it left hello unread");
+    assert_eq!(desert(true, true), Vec::<String>::new());
+}
+
+#[test]
+fn an_abort_resets_the_other_end() {
+    let _alone = alone();
+    let seen = Seen::default();
+    let told = Rc::clone(&seen);
+    let mut simulation = Simulation::new(SimulationOptions::default(), Nothing);
+    let host = simulation.machine("host");
+    simulation.process(ProcessSpec::new("server", host), |context| async move {
+        let mut listener = context.listen("host:1").await.expect("the port is free");
+        let (stream, _) = listener.accept().await.expect("a connection");
+        stream.abort();
+    });
+    simulation.process(ProcessSpec::new("client", host), move |context| {
+        let told = Rc::clone(&told);
+        async move {
+            let mut stream = context.connect("host:1").await.expect("somebody listens");
+            let error = stream.read(&mut [0; 8]).await.expect_err("aborted");
+            told.borrow_mut().push(format!("{:?}", error.kind()));
+        }
+    });
+    drop(simulation.run());
+    assert_eq!(*seen.borrow(), [format!("{:?}", ErrorKind::ConnectionReset)]);
+}

@@ -1,0 +1,100 @@
+//! The exit codes, told apart so that a supervisor knows whether a restart can help.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use ackward::shell::{FollowError, PublishError, SessionError};
+use ackward::storage::ApplyError;
+
+/// The exit codes as the help shows them.
+pub const HELP: &str = "\
+Exit codes:
+  0  caught up, or stopped by SIGTERM or Ctrl-C
+  1  any other failure
+  2  wrong usage
+  3  a resync is needed: the publisher does not hold what follows
+  4  a gap or a conflict: publisher and store disagree about history
+  5  the store failed: SQLite, the disk, a lock
+  6  the connection was given up
+  7  the publisher's log is refused";
+
+/// Why the process ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    Failure = 1,
+    Usage = 2,
+    Resync = 3,
+    History = 4,
+    Storage = 5,
+    Connection = 6,
+    Log = 7,
+}
+
+impl Exit {
+    /// One word for it, for machines.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Failure => "failure",
+            Self::Usage => "usage",
+            Self::Resync => "resync",
+            Self::History => "history",
+            Self::Storage => "storage",
+            Self::Connection => "connection",
+            Self::Log => "log",
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// How a command failed.
+#[derive(Debug)]
+pub struct Ended {
+    pub exit: Exit,
+    pub message: String,
+}
+
+impl Ended {
+    pub fn new(exit: Exit, error: impl Display) -> Self {
+        Self { exit, message: error.to_string() }
+    }
+}
+
+impl From<SessionError> for Ended {
+    fn from(error: SessionError) -> Self {
+        Self::new(exit_of(&error), error)
+    }
+}
+
+impl From<FollowError> for Ended {
+    fn from(error: FollowError) -> Self {
+        let exit = match &error {
+            FollowError::GivenUp { .. } => Exit::Connection,
+            FollowError::Resync(_) => Exit::Resync,
+            FollowError::Session(error) => exit_of(error),
+        };
+        Self::new(exit, error)
+    }
+}
+
+impl From<PublishError> for Ended {
+    fn from(error: PublishError) -> Self {
+        Self::new(Exit::Log, error)
+    }
+}
+
+fn exit_of(error: &SessionError) -> Exit {
+    match error {
+        SessionError::Timeout { .. } | SessionError::Connection { .. } | SessionError::Line(_) => {
+            Exit::Connection
+        }
+        SessionError::Apply(ApplyError::Gap { .. } | ApplyError::Conflict { .. }) => Exit::History,
+        SessionError::Apply(ApplyError::Storage(_)) | SessionError::Storage(_) => Exit::Storage,
+        SessionError::Resync(_) => Exit::Resync,
+        SessionError::Apply(ApplyError::Hook(_)) | SessionError::BeforeAck { .. } => Exit::Failure,
+    }
+}

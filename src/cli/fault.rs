@@ -1,0 +1,103 @@
+//! The test hook `ACKWARD_FAULT`: freezes or fails the process at a named point, so that tests can kill it
+//! between a commit and its ACK. Unset, which is how production runs, it does nothing.
+//!
+//! `POINT:N=ACTION`, where POINT is `before-cursor` or `before-ack`, N counts the calls before (0 is the
+//! first), and ACTION is `hold` (say `held at POINT` on stderr, then stand still until killed) or `error`.
+
+use std::env;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ackward::port::{Fault, FaultPoint, Injected};
+
+use super::exit::{Ended, Exit};
+
+/// Where the hook is set.
+const VARIABLE: &str = "ACKWARD_FAULT";
+
+/// The hook; its clones count together.
+#[derive(Debug, Clone, Default)]
+pub struct EnvFault(Option<Arc<Armed>>);
+
+#[derive(Debug)]
+struct Armed {
+    point: FaultPoint,
+    calls_before: u64,
+    action: Action,
+    calls: AtomicU64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Action {
+    Hold,
+    Error,
+}
+
+impl EnvFault {
+    /// Reads the environment.
+    pub fn from_env() -> Result<Self, Ended> {
+        let Some(text) = env::var_os(VARIABLE) else { return Ok(Self::default()) };
+        let armed = text.to_str().and_then(parse).ok_or_else(|| {
+            let allowed = "POINT:N=ACTION, such as before-ack:1=hold";
+            Ended::new(Exit::Usage, format_args!("{VARIABLE} is {text:?}, allowed: {allowed}"))
+        })?;
+        tracing::warn!(?text, "the test hook {VARIABLE} is set");
+        Ok(Self(Some(Arc::new(armed))))
+    }
+}
+
+impl Fault for EnvFault {
+    fn at(&mut self, point: FaultPoint) -> Result<(), Injected> {
+        let Some(armed) = self.0.as_ref().filter(|armed| armed.point == point) else { return Ok(()) };
+        if armed.calls.fetch_add(1, Ordering::Relaxed) != armed.calls_before {
+            return Ok(());
+        }
+        match armed.action {
+            Action::Error => Err(Injected(format!("{VARIABLE} at {point}").into())),
+            Action::Hold => hold(point),
+        }
+    }
+}
+
+fn hold(point: FaultPoint) -> ! {
+    let _ = writeln!(std::io::stderr(), "held at {point}");
+    loop {
+        std::thread::park();
+    }
+}
+
+fn parse(text: &str) -> Option<Armed> {
+    let (place, action) = text.split_once('=')?;
+    let (point, calls_before) = place.split_once(':')?;
+    let point =
+        [FaultPoint::BeforeCursor, FaultPoint::BeforeAck].into_iter().find(|p| p.as_str() == point)?;
+    let action = match action {
+        "hold" => Action::Hold,
+        "error" => Action::Error,
+        _ => return None,
+    };
+    Some(Armed { point, calls_before: calls_before.parse().ok()?, action, calls: AtomicU64::new(0) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The hook fires once, at its call of its point, and only if it is set.
+    #[test]
+    fn the_hook_fires_at_its_call() {
+        let mut fault = EnvFault(parse("before-ack:1=error").map(Arc::new));
+        let mut clone = fault.clone();
+        assert!(fault.at(FaultPoint::BeforeCursor).is_ok());
+        assert!(fault.at(FaultPoint::BeforeAck).is_ok());
+        assert!(clone.at(FaultPoint::BeforeAck).is_err());
+        assert!(fault.at(FaultPoint::BeforeAck).is_ok());
+        assert!(EnvFault::default().at(FaultPoint::BeforeAck).is_ok());
+        for bad in
+            ["", "before-ack", "before-ack:1", "before-ack:x=hold", "before-ack:1=kill", "nowhere:1=hold"]
+        {
+            assert!(parse(bad).is_none(), "{bad}");
+        }
+    }
+}
