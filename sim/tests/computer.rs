@@ -57,7 +57,11 @@ fn race(
     times: u32,
     recording: bool,
 ) -> (End, Told, i64) {
-    let options = SimulationOptions { recording, limit_us: 60_000_000, ..SimulationOptions::default() };
+    let options = SimulationOptions {
+        recording: recording.into(),
+        limit_us: 60_000_000,
+        ..SimulationOptions::default()
+    };
     let mut simulation = Simulation::new(options, chooser);
     let machine = simulation.machine("host");
     let told = Told::default();

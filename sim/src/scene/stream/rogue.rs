@@ -40,8 +40,8 @@ async fn converse(context: &Context, stage: &Rc<Stage>, stream: SimStream) -> io
             1 => ("EVENT x y\n".to_owned(), true),
             2 => ("E".repeat(3 * LINE_BYTES_MAX) + "\n", true),
             3 => (format!("EVENT {} {delta}\n", seq + 1), true),
-            // Before event 0 there is no old number: as the first of its number, any delta would be right.
             4 if seq > 0 => (format!("EVENT {} {}\n", seq - 1, EventLog::delta(seq - 1) + 1), true),
+            4 => ("EVENT -1 0\n".to_owned(), true),
             5 => (format!("EVENT {seq} {delta}\r\n"), true),
             6 => (format!("EVENT {seq} {delta}"), false),
             _ => (format!("EVENT {seq} 1"), false),
