@@ -273,6 +273,21 @@ fn m9_extra_never_takes_back_what_an_heir_of_a_killed_process_was_told() {
     assert!(runs > 1_000, "{runs}");
 }
 
+/// A producer is killed, and its successor is told that the job is there already: it must be there for good,
+/// also where the killed one had unlinked its journal and not yet synced the directory.
+#[test]
+fn m9_q22_extra_never_takes_back_a_job_that_was_called_a_duplicate() {
+    let _alone = common::alone();
+    let enqueue = acts::all().into_iter().find(|act| act.name == "enqueue").expect("enqueue is swept");
+    let bench = Bench::new(enqueue, Durability::Extra);
+    for (killed_at, _) in bench.points(Then::Idle) {
+        let cut = Cut { at: None, kept: Vec::new(), answers: Vec::new() };
+        let trial = bench.run(KillThenCut { kill: killed_at.key(), cut }, Then::InheritAndCut, false);
+        assert_eq!(trial.heir, Some(Answer::Done), "killed at {}", place(&killed_at));
+        assert_eq!(bench.state(&trial.rows), Some(State::After), "killed at {}", place(&killed_at));
+    }
+}
+
 /// Loses the first unsynced part, a directory entry if there is one, and keeps all others.
 fn once_lost() -> Vec<bool> {
     (0..1_000).map(|part| part > 0).collect()

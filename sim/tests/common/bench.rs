@@ -30,6 +30,8 @@ pub enum Then {
     Next,
     /// It does nothing more; a little later another process, the heir, runs the same operation.
     Inherit,
+    /// As `Inherit`, and then the machine loses power.
+    InheritAndCut,
     /// It looks at the rows; after the witness has looked too, it claims and finishes a job, all on the same
     /// connection.
     GoOn,
@@ -101,7 +103,7 @@ impl Bench {
     }
 
     pub fn run(&self, chooser: impl Chooser + 'static, then: Then, recording: bool) -> Trial {
-        let options = SimulationOptions { recording, ..SimulationOptions::default() };
+        let options = SimulationOptions { recording: recording.into(), ..SimulationOptions::default() };
         let mut simulation = Simulation::new(options, chooser);
         let host = simulation.machine("host");
         simulation.install(host, FILE, &self.image);
@@ -113,7 +115,7 @@ impl Bench {
         let (settings, shared) = (self.options.clone(), Rc::clone(&notes));
         let restarted = ProcessSpec { restarts: 1, restart_after_ms: 1, ..ProcessSpec::new("witness", host) };
         simulation.process(restarted, move |context| witness(context, settings.clone(), Rc::clone(&shared)));
-        if then == Then::Inherit {
+        if matches!(then, Then::Inherit | Then::InheritAndCut) {
             let (act, settings, shared) = (self.act.clone(), self.options.clone(), Rc::clone(&notes));
             simulation.process(ProcessSpec::new("heir", host), move |context| {
                 inherit(context, act.clone(), settings.clone(), Rc::clone(&shared))
@@ -121,6 +123,10 @@ impl Bench {
         }
         if then == Then::Cut {
             simulation.run_until(|| notes.borrow().idle);
+            simulation.cut_power(host);
+        }
+        if then == Then::InheritAndCut {
+            simulation.run_until(|| notes.borrow().heir.is_some());
             simulation.cut_power(host);
         }
         assert!(!simulation.run_until(|| false), "the run must end by itself");
