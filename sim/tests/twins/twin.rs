@@ -10,7 +10,7 @@ use ackward::rules::{
 };
 use ackward::storage::{
     ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, OpenOptions, Queue,
-    RedriveError, Released, Renewed, StorageError,
+    RedriveError, Released, Renewed, StorageError, Store,
 };
 use ackward_sim::scene::System;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -31,9 +31,14 @@ pub struct Twins;
 
 impl System for Twins {
     type Queue = Twin;
+    type Store = Store;
 
     fn open_queue(path: &Path, options: &OpenOptions) -> Result<Twin, StorageError> {
         Ok(Twin { real: Queue::open(path, options)?, flaw: FLAW.get() })
+    }
+
+    fn open_store(path: &Path, options: &OpenOptions) -> Result<Store, StorageError> {
+        Store::open(path, options)
     }
 }
 
