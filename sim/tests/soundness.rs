@@ -1,6 +1,8 @@
 //! The real queue passes every curated scenario, with many seeds, and each scenario shows what it is for.
 //! `ACKWARD_SEEDS` and `ACKWARD_START` run more of them, `ACKWARD_SCENARIO` only one.
 
+#![expect(clippy::disallowed_methods, reason = "a test on real threads, clocks and sockets")]
+
 mod common;
 
 use std::env;

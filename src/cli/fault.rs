@@ -4,6 +4,8 @@
 //! `POINT:N=ACTION`, where POINT is `before-cursor` or `before-ack`, N counts the calls before (0 is the
 //! first), and ACTION is `hold` (say `held at POINT` on stderr, then stand still until killed) or `error`.
 
+#![expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+
 use std::env;
 use std::io::Write;
 use std::sync::Arc;
