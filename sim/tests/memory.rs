@@ -24,7 +24,7 @@ fn resident_pages() -> u64 {
 #[test]
 fn memory_stays_flat_over_many_crashes() {
     let _alone = common::alone();
-    let seeds = std::env::var("ACKWARD_SOAK").map_or(SEEDS, |text| text.parse().expect("a number of seeds"));
+    let seeds = common::number("ACKWARD_SOAK").unwrap_or(SEEDS);
     let scenario = common::scenario("storm");
     let mut kills = 0;
     let mut run = |seed| {
