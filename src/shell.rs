@@ -7,6 +7,7 @@ mod line_reader;
 mod publisher;
 mod sender;
 mod session;
+mod signature;
 mod wait;
 #[cfg(test)]
 mod wire;
@@ -18,3 +19,7 @@ pub use line_reader::{Line, LineError, LineReader};
 pub use publisher::{Log, LogBytes, LogError, LogPosition, PublishError, PublishOptions, Published, publish};
 pub use sender::{SendError, Sender};
 pub use session::{BeforeAck, Commit, Doing, SessionError, SessionOptions, consume_session};
+pub use signature::{
+    Secret, Secrets, SignatureError, Signed, TOLERANCE_DEFAULT, WEBHOOK_ID, WEBHOOK_SIGNATURE,
+    WEBHOOK_TIMESTAMP,
+};

@@ -14,7 +14,7 @@ mod transaction;
 pub use connection::{Durability, OpenOptions};
 pub use error::StorageError;
 pub use event_store::EventStore;
-pub use inbox::{AcceptError, Accepted, Inbox, Totals};
+pub use inbox::{AcceptError, Accepted, Answer, Arrival, EventInbox, Inbox, Totals};
 pub use lease_queue::{
     ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, RedriveError, Released,
     Renewed,
