@@ -7,12 +7,13 @@ mod file;
 mod milestone;
 mod queue;
 mod spy;
+mod store;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use ackward::rules::{Name, Status};
+use ackward::rules::{Name, Status, parse_ack};
 use ackward::storage::Durability;
 
 use crate::computer::{LockEvent, Observer, ProcessId, Trace, World, current};
@@ -21,6 +22,7 @@ use crate::model::{InboxModel, QueueModel};
 pub use file::{FileJudge, Judged, Outcome};
 pub use milestone::{Milestone, Milestones};
 pub use spy::{WatchedInbox, WatchedQueue};
+pub use store::{Consumed, Lines, LinesEnd, StoreJudge, StoreModel, WatchedStore};
 
 /// A property that did not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +62,12 @@ properties! {
     SENDS_WITHIN_BUDGET = "sends-within-budget",
     /// The receiver acknowledged an effect that is not there, or not exactly once.
     EFFECT_ONCE = "effect-once",
+    /// The consumer's cursor, ledger and total do not agree.
+    CURSOR_AGREES = "cursor-agrees",
+    /// An ACK was sent for an event that is not committed, or that a power cut took back.
+    ACK_DURABLE = "ack-durable",
+    /// A consumer has other events than its publisher's log.
+    SAME_EVENTS = "same-events",
     /// The file cannot be read as a database.
     FILE_INTACT = "file-intact",
     /// Once faults have stopped, every job is done or dead in the end.
@@ -77,6 +85,8 @@ pub struct Judges {
     pub queue: FileJudge<QueueModel>,
     /// Judges the receiver's inbox.
     pub inbox: FileJudge<InboxModel>,
+    /// Judge the consumers' stores.
+    pub stores: Vec<StoreJudge>,
     /// What was seen to be broken, in order.
     pub violations: Vec<Violation>,
     /// What was reached.
@@ -112,10 +122,47 @@ impl Judges {
         Self {
             queue: FileJudge::new(queue),
             inbox: FileJudge::new(inbox),
+            stores: Vec::new(),
             violations: Vec::new(),
             milestones: Milestones::default(),
             sends: BTreeMap::new(),
             acknowledged: BTreeMap::new(),
+        }
+    }
+
+    /// Judges a consumer's store, too.
+    pub fn add_store(&mut self, judged: Judged) {
+        let file = FileJudge::new(judged);
+        self.stores.push(StoreJudge { file, acknowledged: -1, consumers: Vec::new() });
+    }
+
+    /// A consumer writes to its publisher: an ACK must be for what its store holds.
+    fn writing(&mut self, process: ProcessId, bytes: &[u8]) {
+        let Some(store) = self.stores.iter_mut().find(|store| store.consumers.contains(&process)) else {
+            return;
+        };
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let Ok(seq) = parse_ack(line) else { continue };
+            store.acknowledged = store.acknowledged.max(seq.get());
+        }
+        self.check_acknowledged(0);
+    }
+
+    fn check_acknowledged(&mut self, at_us: i64) {
+        let mut broken = Vec::new();
+        for store in &mut self.stores {
+            let last = store.file.model().0.state().0;
+            if store.acknowledged > last && !store.file.is_unsettled() {
+                let name = &store.file.judged().file;
+                broken.push(format!(
+                    "{name}: event {} is acknowledged, the cursor is {last}",
+                    store.acknowledged
+                ));
+                store.acknowledged = last;
+            }
+        }
+        for detail in broken {
+            self.fail(ACK_DURABLE, at_us, detail);
         }
     }
 
@@ -201,7 +248,9 @@ impl Judges {
 
     fn take_from_files(&mut self) {
         let found = std::mem::take(&mut self.queue.found);
-        let found = found.into_iter().chain(std::mem::take(&mut self.inbox.found));
+        let stores = self.stores.iter_mut().flat_map(|store| std::mem::take(&mut store.file.found));
+        let stores: Vec<_> = stores.collect();
+        let found = found.into_iter().chain(std::mem::take(&mut self.inbox.found)).chain(stores);
         for (property, at_us, detail) in found {
             self.fail(property, at_us, detail);
         }
@@ -214,15 +263,19 @@ pub struct Watch(pub Rc<RefCell<Judges>>);
 impl Watch {
     fn file(&self, event: &LockEvent<'_>, of: impl FnOnce(&mut dyn file::Watching, &mut Milestones)) {
         let mut judges = self.0.borrow_mut();
-        let Judges { queue, inbox, milestones, .. } = &mut *judges;
+        let Judges { queue, inbox, stores, milestones, .. } = &mut *judges;
+        let store = stores.iter_mut().find(|store| store.file.judged().is(event));
         if queue.judged().is(event) {
             of(queue, milestones);
         } else if inbox.judged().is(event) {
             of(inbox, milestones);
+        } else if let Some(store) = store {
+            of(&mut store.file, milestones);
         } else {
             return;
         }
         judges.take_from_files();
+        judges.check_acknowledged(event.at_us);
     }
 }
 
@@ -243,12 +296,18 @@ impl Observer for Watch {
         let mut judges = self.0.borrow_mut();
         judges.queue.died(process);
         judges.inbox.died(process);
+        judges.stores.iter_mut().for_each(|store| store.file.died(process));
     }
 
     fn power_cut(&mut self, machine: usize, _lost: usize, _trace: &mut Trace) {
         let mut judges = self.0.borrow_mut();
         judges.queue.power_cut(machine);
         judges.inbox.power_cut(machine);
+        judges.stores.iter_mut().for_each(|store| store.file.power_cut(machine));
+    }
+
+    fn writing(&mut self, process: ProcessId, bytes: &[u8]) {
+        self.0.borrow_mut().writing(process, bytes);
     }
 }
 

@@ -39,12 +39,18 @@ pub struct Scenario {
     /// Durability of the queue file: `full` (default) or `extra`.
     #[serde(with = "field::durability", default = "field::durability::default")]
     pub durability: Durability,
-    /// Jobs and when they arrive, `[[job]]`; at least one, at most 10,000 in all. The same id may arrive twice.
+    /// Jobs and when they arrive, `[[job]]`; with workers at least one, at most 10,000 in all. The same id may arrive twice.
     #[serde(rename = "job", default)]
     pub jobs: Vec<Job>,
-    /// Worker processes, `[[worker]]`; at least one, at most 64 in all.
+    /// Worker processes, `[[worker]]`; at most 64 in all. A scenario has workers, or consumers, or both.
     #[serde(rename = "worker", default)]
     pub workers: Vec<Worker>,
+    /// The publisher of a stream of events, on a machine of its own; needed by consumers.
+    #[serde(default)]
+    pub publisher: Option<Publisher>,
+    /// Consumers of that stream, `[[consumer]]`, on one machine; at most 16.
+    #[serde(rename = "consumer", default)]
+    pub consumers: Vec<Consumer>,
     /// The receiver, on a machine of its own.
     #[serde(default)]
     pub receiver: Receiver,
@@ -115,6 +121,62 @@ pub struct Worker {
     /// How many such workers, 1 to 64. Default 1.
     #[serde(with = "field::worker_count", default = "field::worker_count::default")]
     pub count: i64,
+}
+
+/// The publisher of a stream and its log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Publisher {
+    /// How many events the log holds at the beginning, 0 to 100,000. Default 0.
+    #[serde(with = "field::events", default = "field::events::default")]
+    pub events: i64,
+    /// The number of the first of them, 0 to 1,000,000: above 0 the log has lost what came before. Default 0.
+    #[serde(with = "field::first", default = "field::first::default")]
+    pub first: i64,
+    /// How many events are appended later, 0 to 100,000. Default 0.
+    #[serde(with = "field::grow", default = "field::grow::default")]
+    pub grow: i64,
+    /// The time between two of those, in ms, 1 to 60,000. Default 100.
+    #[serde(with = "field::poll", default = "field::poll::default")]
+    pub grow_every_ms: i64,
+    /// How long it waits for its consumer each time, in ms, 1 to 60,000. Default 2000.
+    #[serde(with = "field::timeout", default = "field::timeout::default")]
+    pub timeout_ms: i64,
+    /// Whether it breaks the rules of the stream, by the fault `bad_line`. Default false.
+    #[serde(default)]
+    pub rogue: bool,
+}
+
+/// A consumer process, or several like it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Consumer {
+    /// The process's name (Q1); unique. Required.
+    #[serde(with = "field::name")]
+    pub name: Name,
+    /// Its store's file; the same for two consumers is a mistake that must do no harm. Default `NAME.db`.
+    #[serde(with = "field::optional_name", default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<Name>,
+    /// The limit on each of its waits, in ms, 1 to 60,000. Default 2000.
+    #[serde(with = "field::timeout", default = "field::timeout::default")]
+    pub timeout_ms: i64,
+    /// Whether lines that arrived together share a transaction. Default true.
+    #[serde(default = "field::yes")]
+    pub group: bool,
+    /// How long after a kill it starts again, in ms, 0 to 600,000. Default 500.
+    #[serde(with = "field::restart_after", default = "field::restart_after::default")]
+    pub restart_after_ms: i64,
+    /// How often it starts again, 0 to 1000. Default 10.
+    #[serde(with = "field::restarts", default = "field::restarts::default")]
+    pub restarts: i64,
+}
+
+impl Consumer {
+    /// The name of its store's file.
+    #[must_use]
+    pub fn store_file(&self) -> String {
+        format!("{}.db", self.store.as_ref().unwrap_or(&self.name))
+    }
 }
 
 /// The receiver and the sender's patience with it. Its inbox is a SQLite file on its own machine.
@@ -264,7 +326,9 @@ impl Scenario {
         let workers = self.worker_processes();
         let workers = workers.iter().map(|(name, _)| name.to_string());
         let fixed = |name: &str| std::iter::once(name.to_owned());
-        fixed("receiver").chain(fixed("producer")).chain(workers).chain(fixed("operator")).collect()
+        let consumers = self.consumers.iter().map(|consumer| consumer.name.to_string());
+        let queue = fixed("receiver").chain(fixed("producer")).chain(workers).chain(fixed("operator"));
+        queue.chain(fixed("publisher")).chain(fixed("author")).chain(consumers).collect()
     }
 }
 

@@ -7,6 +7,7 @@ mod finale;
 mod operator;
 mod producer;
 mod receiver;
+mod stream;
 mod system;
 mod template;
 mod wire;
@@ -19,7 +20,7 @@ use ackward::storage::Durability;
 
 use crate::choice::{Action, Chooser, Decision, Deviation};
 use crate::computer::{End, Ending, Event, ProcessSpec, Simulation, SimulationOptions, Struck};
-use crate::judge::{self, Judged, Judges, Milestones, NO_PANIC, SETTLES, Violation, Watch};
+use crate::judge::{self, Judged, Judges, Milestones, NO_PANIC, SAME_EVENTS, SETTLES, Violation, Watch};
 use crate::scenario::Scenario;
 
 pub use chooser::{SceneChooser, probabilities};
@@ -71,9 +72,13 @@ impl Report {
 }
 
 /// What the parts of a scene share.
-pub(crate) struct Stage {
-    pub(crate) scenario: Rc<Scenario>,
-    pub(crate) seed: u64,
+pub struct Stage {
+    /// The scenario.
+    pub scenario: Rc<Scenario>,
+    /// The run's seed.
+    pub seed: u64,
+    pub(crate) log: stream::EventLog,
+    pub(crate) resyncs: Cell<usize>,
     pub(crate) producer_done: Cell<bool>,
     pub(crate) operator_done: Cell<bool>,
     pub(crate) wire: wire::Wire,
@@ -116,16 +121,20 @@ pub fn run_with<S: System, C: Chooser + 'static>(
     let stage = Rc::new(Stage {
         scenario: Rc::clone(scenario),
         seed,
-        producer_done: Cell::new(false),
+        log: stream::EventLog::new(scenario.publisher.as_ref()),
+        resyncs: Cell::new(0),
+        producer_done: Cell::new(scenario.jobs.is_empty()),
         operator_done: Cell::new(scenario.redrives.is_empty()),
         wire: wire::Wire::new(receiver),
     });
     STAGE.set(Some(Rc::clone(&stage)));
     populate::<S>(&mut simulation, host, &stage);
+    populate_stream::<S>(&mut simulation, &stage, &judges);
     let hit_limit = play(&mut simulation, scenario, &stage, &judges);
     let end = simulation.finish(hit_limit);
     STAGE.set(None);
     judge::install(outer);
+    check_streams(&stage, &mut judges.borrow_mut(), end.at_us);
     report(seed, end, &judges)
 }
 
@@ -165,6 +174,9 @@ fn populate<S: System>(simulation: &mut Simulation, host: usize, stage: &Rc<Stag
         restart_after_ms: 100,
         ..ProcessSpec::new(name, host)
     };
+    if stage.scenario.jobs.is_empty() {
+        return;
+    }
     let shared = Rc::clone(stage);
     simulation
         .process(patient("producer"), move |context| producer::produce::<S>(context, Rc::clone(&shared)));
@@ -187,6 +199,72 @@ fn populate<S: System>(simulation: &mut Simulation, host: usize, stage: &Rc<Stag
     }
 }
 
+fn populate_stream<S: System>(simulation: &mut Simulation, stage: &Rc<Stage>, judges: &Rc<RefCell<Judges>>) {
+    let Some(publisher) = &stage.scenario.publisher else { return };
+    let (far, near) = (simulation.machine("publisher-host"), simulation.machine("consumer-host"));
+    let spec =
+        ProcessSpec { restarts: u32::MAX, restart_after_ms: 300, ..ProcessSpec::new("publisher", far) };
+    let shared = Rc::clone(stage);
+    simulation.process(spec, move |context| stream::serve(context, Rc::clone(&shared)));
+    if publisher.grow > 0 {
+        // Outside of any machine that can fail: whoever appends to the log does so durably.
+        let desk = simulation.machine("author-host");
+        let shared = Rc::clone(stage);
+        simulation.process(ProcessSpec::new("author", desk), move |context| {
+            stream::author(context, Rc::clone(&shared))
+        });
+    }
+    for consumer in &stage.scenario.consumers {
+        let spec = ProcessSpec {
+            restarts: u32::try_from(consumer.restarts).unwrap_or(u32::MAX),
+            restart_after_ms: consumer.restart_after_ms,
+            ..ProcessSpec::new(consumer.name.as_str(), near)
+        };
+        let file = consumer.store_file();
+        let (post, shared) = (Rc::new(consumer.clone()), Rc::clone(stage));
+        let process = simulation
+            .process(spec, move |context| S::consume(context, Rc::clone(&post), Rc::clone(&shared)));
+        let mut judges = judges.borrow_mut();
+        if !judges.stores.iter().any(|store| store.file.judged().file == file) {
+            judges.add_store(Judged::new(near, file.as_str(), Durability::Extra));
+        }
+        if let Some(store) = judges.stores.iter_mut().find(|store| store.file.judged().file == file) {
+            store.consumers.push(process);
+        }
+    }
+}
+
+/// Whether every store holds all that the log holds, or its consumers were told that they need a resync.
+fn has_caught_up(stage: &Stage, judges: &Judges) -> bool {
+    let (first, end) = stage.log.span();
+    if stage.resyncs.get() >= stage.scenario.consumers.len() {
+        return true;
+    }
+    stage.log.is_complete()
+        && first == 0
+        && judges.stores.iter().all(|store| store.file.model().0.state().0 + 1 == end)
+}
+
+/// Every store holds exactly the log's first events, no other and none twice.
+fn check_streams(stage: &Stage, judges: &mut Judges, at_us: i64) {
+    let (_, end) = stage.log.span();
+    let mut broken = Vec::new();
+    for store in &judges.stores {
+        let model = &store.file.model().0;
+        let (last, total) = model.state();
+        let wrong = model.ledger().iter().find(|(seq, delta)| stream::EventLog::delta(**seq) != **delta);
+        if last >= end || wrong.is_some() || total != stream::EventLog::total(0, last + 1) {
+            broken.push(format!(
+                "{}: cursor {last}, total {total}, first wrong event {wrong:?}",
+                store.file.judged().file
+            ));
+        }
+    }
+    for detail in broken {
+        judges.fail(SAME_EVENTS, at_us, detail);
+    }
+}
+
 /// Runs until everything is settled; returns whether that did not happen.
 fn play(
     simulation: &mut Simulation,
@@ -197,7 +275,10 @@ fn play(
     let is_over = || {
         let judges = judges.borrow();
         !judges.violations.is_empty()
-            || (stage.producer_done.get() && stage.operator_done.get() && judges.is_settled())
+            || (stage.producer_done.get()
+                && stage.operator_done.get()
+                && judges.is_settled()
+                && has_caught_up(stage, &judges))
     };
     if !simulation.run_until(is_over) {
         return false;

@@ -104,7 +104,9 @@ mod tests {
     use super::*;
 
     fn block_on<F: Future>(future: F) -> F::Output {
-        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let limit = std::time::Duration::from_secs(20);
+        runtime.block_on(async { tokio::time::timeout(limit, future).await.expect("it ends") })
     }
 
     /// All lines of a stream that arrives in pieces of `piece` bytes, and how it ends.

@@ -218,7 +218,7 @@ fn closing_hides_no_result() {
 #[test]
 fn a_session_yields_once_per_line() {
     let bench = Bench::new(Commit::PerLine);
-    let wire = Wire::new([Read::Endless(0)]);
+    let wire = Wire::new([Read::Eager(0)]);
     let mut told = |_| Ok(());
     let options = bench.options;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -99,23 +99,24 @@ fn a_consumer_killed_inside_a_transaction_leaves_nothing() {
 /// R43: the publisher killed at any byte of what it sends; the consumer goes on with the next one.
 #[test]
 fn a_publisher_killed_at_any_event_loses_nothing() {
-    let site = Site::new(60);
+    const KILLS: usize = 60;
+    let site = Site::new(200);
     let proxy = Proxy::start("127.0.0.1:9", []);
     let mut publisher = Publisher::start(&site, &[]);
-    let freeze = |kill: usize| Some(Manner::after(5 + 7 * (kill % 9), End::Freeze));
+    let freeze = |kill: usize| (kill < KILLS).then(|| Manner::after(5 + 7 * (kill % 9), End::Freeze));
     proxy.to(&publisher.address, freeze(0));
     let consumer = Process::start(site.consumer(&proxy.address).args(QUICK_RETRY));
-    for kill in 1..=30 {
+    for kill in 1..=KILLS {
         proxy.wait_frozen(kill);
         let next = Publisher::start(&site, &[]);
         proxy.to(&next.address, freeze(kill));
         std::mem::replace(&mut publisher, next).kill();
     }
-    site.wait_for(59);
-    site.holds(59);
+    site.wait_for(199);
+    site.holds(199);
     let (code, out) = consumer.terminate();
     assert_eq!(code, Some(0));
-    assert!(out.starts_with(r#"{"end":"stopped","last":59,"#), "{out}");
+    assert!(out.starts_with(r#"{"end":"stopped","last":199,"#), "{out}");
 }
 
 /// W4, R28, R29, M5: cut anywhere, late, byte by byte, or silent: every event once.

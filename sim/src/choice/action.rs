@@ -69,6 +69,8 @@ kinds! {
     WrongReply = "wrong-reply",
     /// The receiver refuses for now.
     Refused = "refused",
+    /// A publisher breaks the rules of the stream, in the way of this number.
+    BadLine = "bad-line",
     /// The connection is refused.
     ConnectRefused = "connect-refused",
     /// Connecting gets no answer at all.
@@ -160,7 +162,9 @@ impl Action {
                 decision.kind,
                 process_name(usize::try_from(decision.value).unwrap_or(usize::MAX)),
             ),
-            kind if kind.has_duration() || kind == Kind::Fragment => Self::Amount(kind, decision.value),
+            kind if kind.has_duration() || matches!(kind, Kind::Fragment | Kind::BadLine) => {
+                Self::Amount(kind, decision.value)
+            }
             kind => Self::Plain(kind),
         }
     }
@@ -200,11 +204,11 @@ impl Action {
                     .map(|n| Self::Amount(kind, n))
                     .ok_or_else(|| want("whole milliseconds, as in \"stall:1200ms\""))
             }
-            Kind::Fragment => {
+            Kind::Fragment | Kind::BadLine => {
                 let number = quantity.and_then(|n| n.parse().ok());
                 number
                     .map(|n| Self::Amount(kind, n))
-                    .ok_or_else(|| want("a number of bytes, as in \"fragment:3\""))
+                    .ok_or_else(|| want("a whole number, as in \"fragment:3\""))
             }
             _ if quantity.is_some() => Err(format!("{word} without a quantity")),
             kind => Ok(Self::Plain(kind)),
@@ -230,7 +234,7 @@ mod tests {
     #[test]
     fn every_action_reads_back_as_it_is_written() {
         for kind in Kind::ALL.iter().skip(1) {
-            let value = i64::from(kind.has_duration() || *kind == Kind::Fragment) * 7;
+            let value = i64::from(kind.has_duration() || matches!(kind, Kind::Fragment | Kind::BadLine)) * 7;
             let action = Action::from_decision(Decision { kind: *kind, value }, |_| "worker-b".into());
             assert_eq!(Action::parse(&action.to_string()), Ok(action));
         }

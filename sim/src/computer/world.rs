@@ -419,7 +419,7 @@ impl State {
     }
 
     fn hook(&mut self, role: Role) -> Verdict {
-        let Some(lane) = self.current_lane else { return Verdict::Go };
+        let Some(lane) = self.current_lane else { return self.hook_of_process(role) };
         if !self.lane_is_alive(lane) {
             return Verdict::Fail(Kind::Kill);
         }
@@ -430,10 +430,22 @@ impl State {
         let phase = self.lanes[lane].operation.phase;
         let point = self.point_of_lane(lane, phase, role);
         let decision = self.decide(&point, &offers);
+        self.hooked(self.lanes[lane].process, decision)
+    }
+
+    /// A hook outside of SQLite: a process that is killed here goes on, without effect, to its next wait.
+    fn hook_of_process(&mut self, role: Role) -> Verdict {
+        let process = self.current_process;
+        let offers = [Offer::plain(Kind::HookKill), Offer::plain(Kind::HookError)];
+        let decision = self.choose_in_process(process, Phase::Wait, role, &offers);
+        self.hooked(process, decision)
+    }
+
+    fn hooked(&mut self, process: ProcessId, decision: Decision) -> Verdict {
         match decision.kind {
             Kind::HookKill => {
                 self.struck.effective[Kind::HookKill as usize] += 1;
-                self.kill(self.lanes[lane].process);
+                self.kill(process);
                 Verdict::Suspend
             }
             Kind::HookError => {

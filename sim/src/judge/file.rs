@@ -33,8 +33,9 @@ pub trait Model: Clone + Default {
     /// What it returns.
     type Result: PartialEq + std::fmt::Debug + Clone;
 
-    /// Applies an operation.
-    fn apply(&mut self, op: &Self::Op) -> Applied<Self::Result>;
+    /// What an operation may do, the regular outcome first: the state afterwards and what is returned. Errors
+    /// that change nothing are not listed.
+    fn outcomes(&self, op: &Self::Op) -> Vec<(Self, Applied<Self::Result>)>;
 
     /// Compares with a file's rows.
     ///
@@ -53,6 +54,11 @@ pub trait Model: Clone + Default {
 
     /// What an operation's commit reached.
     fn milestones(&self, before: &Self, op: &Self::Op, result: &Self::Result, reached: &mut Milestones);
+
+    /// Whether a result can be known without looking at the file, and so without its lock.
+    fn needs_no_lock(_result: &Self::Result) -> bool {
+        false
+    }
 
     /// What a result reached that a caller was given.
     fn returned(result: &Self::Result, reached: &mut Milestones);
@@ -99,9 +105,11 @@ struct Running<M: Model> {
     op: Option<M::Op>,
     /// Whether it took the write lock.
     locked: bool,
-    /// What it must return if it changes nothing, judged when it gave its write lock back.
-    expected: Option<Applied<M::Result>>,
+    /// What it may return if it changes nothing, judged when it gave its write lock back.
+    expected: Option<Vec<Applied<M::Result>>>,
     committed: Option<(u64, M::Result)>,
+    /// Whether it retired a journal without changing rows.
+    rewrote: bool,
 }
 
 /// The part of a judge that does not depend on its model.
@@ -132,6 +140,12 @@ impl<M: Model> FileJudge<M> {
         &self.model
     }
 
+    /// Whether a power cut has left open what the file holds.
+    #[must_use]
+    pub const fn is_unsettled(&self) -> bool {
+        !self.candidates.is_empty()
+    }
+
     /// Which file this is.
     #[must_use]
     pub const fn judged(&self) -> &Judged {
@@ -155,7 +169,8 @@ impl<M: Model> FileJudge<M> {
         if self.running.len() <= lane {
             self.running.resize_with(lane + 1, || None);
         }
-        self.running[lane] = Some(Running { process, op, locked: false, expected: None, committed: None });
+        self.running[lane] =
+            Some(Running { process, op, locked: false, expected: None, committed: None, rewrote: false });
     }
 
     /// The arguments of the operation on a lane are known now.
@@ -168,7 +183,7 @@ impl<M: Model> FileJudge<M> {
     /// The operation on a lane ended.
     pub(super) fn end(&mut self, lane: usize, at_us: i64, outcome: Outcome<M::Result>) {
         let Some(running) = self.running.get_mut(lane).and_then(Option::take) else { return };
-        let Running { op, expected, committed, .. } = running;
+        let Running { op, expected, committed, rewrote, .. } = running;
         match (outcome, committed) {
             (Outcome::Returned(result), Some((number, wanted))) => {
                 if let Some(last) = self.last_commit.as_mut().filter(|last| last.number == number) {
@@ -179,7 +194,13 @@ impl<M: Model> FileJudge<M> {
                     self.found.push((RESULT_MATCHES_MODEL, at_us, detail));
                 }
             }
-            (Outcome::Returned(result), None) => self.judge_unchanged(op, expected, &result, at_us),
+            (Outcome::Returned(result), None) => {
+                if rewrote {
+                    // A commit of the same rows: whatever was committed before it is durable now.
+                    self.last_commit = None;
+                }
+                self.judge_unchanged(op, expected, &result, at_us);
+            }
             (Outcome::Failed, Some(_)) => {
                 let detail = format!("{op:?} failed, but its change is committed");
                 self.found.push((FAILURE_CHANGES_NOTHING, at_us, detail));
@@ -191,21 +212,29 @@ impl<M: Model> FileJudge<M> {
     fn judge_unchanged(
         &mut self,
         op: Option<M::Op>,
-        expected: Option<Applied<M::Result>>,
+        expected: Option<Vec<Applied<M::Result>>>,
         result: &M::Result,
         at_us: i64,
     ) {
         let Some(expected) = expected else {
+            if M::needs_no_lock(result) {
+                return;
+            }
             let detail = format!("{op:?} returned {result:?} without ever having held the write lock");
             self.found.push((ONE_TRANSACTION, at_us, detail));
             return;
         };
-        if expected.changed {
-            let detail = format!("{op:?} returned {result:?} without a commit; it must change rows");
-            self.found.push((ONE_TRANSACTION, at_us, detail));
-        } else if expected.result != *result {
-            let detail = format!("{op:?} returned {result:?}, expected {:?}", expected.result);
-            self.found.push((RESULT_MATCHES_MODEL, at_us, detail));
+        match expected.iter().find(|expected| expected.result == *result) {
+            Some(expected) if !expected.changed => {}
+            Some(_) => {
+                let detail = format!("{op:?} returned {result:?} without a commit; it must change rows");
+                self.found.push((ONE_TRANSACTION, at_us, detail));
+            }
+            None => {
+                let regular = expected.first().map(|expected| &expected.result);
+                let detail = format!("{op:?} returned {result:?}, expected {regular:?}");
+                self.found.push((RESULT_MATCHES_MODEL, at_us, detail));
+            }
         }
     }
 
@@ -318,23 +347,22 @@ impl<M: Model> Watching for FileJudge<M> {
             }
             return;
         };
-        let mut after = self.model.clone();
-        let applied = after.apply(&op);
-        let Err(difference) = self.compare(&after, event) else {
-            if applied.changed {
-                if let Some(Some(running)) = self.running.get_mut(event.lane) {
-                    running.committed = Some((self.commits + 1, applied.result.clone()));
+        let mut difference = String::new();
+        for (after, applied) in self.model.outcomes(&op) {
+            match self.compare(&after, event) {
+                Ok(()) if applied.changed => {
+                    if let Some(Some(running)) = self.running.get_mut(event.lane) {
+                        running.committed = Some((self.commits + 1, applied.result.clone()));
+                    }
+                    return self.commit(event, after, &applied.result, trace, reached);
                 }
-                self.commit(event, after, &applied.result, trace, reached);
+                Ok(()) => return self.unchanged(event, was_dead, reached),
+                Err(found) if difference.is_empty() => difference = found,
+                Err(_) => {}
             }
-            return;
-        };
+        }
         if self.compare(&self.model.clone(), event).is_ok() {
-            // Rolled back: by this operation itself, or the journal of a dead one that it found.
-            if was_dead {
-                reached.reach(Milestone::HotJournal);
-            }
-            return;
+            return self.unchanged(event, was_dead, reached);
         }
         let detail = format!("{op:?} by {} committed: {difference}", event.process_name);
         self.found.push((COMMIT_MATCHES_MODEL, event.at_us, detail));
@@ -346,12 +374,23 @@ impl<M: Model> Watching for FileJudge<M> {
             return;
         }
         if let Some(op) = &running.op {
-            running.expected = Some(self.model.clone().apply(op));
+            running.expected =
+                Some(self.model.outcomes(op).into_iter().map(|(_, applied)| applied).collect());
         }
     }
 }
 
 impl<M: Model> FileJudge<M> {
+    /// A journal was retired and the rows are as before: rolled back by the operation itself, or the journal
+    /// of a dead one that it found, or a commit of the same rows.
+    fn unchanged(&mut self, event: &LockEvent<'_>, was_dead: bool, reached: &mut Milestones) {
+        if was_dead {
+            reached.reach(Milestone::HotJournal);
+        } else if let Some(Some(running)) = self.running.get_mut(event.lane) {
+            running.rewrote = true;
+        }
+    }
+
     fn unexpected(&mut self, event: &LockEvent<'_>, difference: &str) {
         let property = if Image::new(event.image).is_ok() { COMMIT_MATCHES_MODEL } else { FILE_INTACT };
         let detail = format!(

@@ -77,8 +77,28 @@ milestones! {
     Released = "released",
     /// A sender heard nothing in time, or its connection broke.
     NoReply = "no-reply",
+    /// An event that had been applied was sent again.
+    Resent = "resent",
+    /// A stream held something else than the next event: a gap, a conflict, a malformed line.
+    BadStream = "bad-stream",
+    /// The publisher no longer holds what a consumer needs.
+    Resync = "resync",
+    /// Several lines shared a transaction.
+    Group = "group",
     /// A receiver answered something that acknowledges nothing.
     BadReply = "bad-reply",
+}
+
+impl Milestone {
+    /// What an error of SQLite is.
+    #[must_use]
+    pub(super) const fn of_failure(unknown: bool, busy: bool) -> Self {
+        match (unknown, busy) {
+            (true, _) => Self::CommitUnknown,
+            (false, true) => Self::Busy,
+            (false, false) => Self::StorageError,
+        }
+    }
 }
 
 /// A set of milestones.

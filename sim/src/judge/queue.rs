@@ -14,8 +14,10 @@ impl Model for QueueModel {
     type Op = QueueOp;
     type Result = QueueResult;
 
-    fn apply(&mut self, op: &QueueOp) -> Applied<QueueResult> {
-        self.apply(op)
+    fn outcomes(&self, op: &QueueOp) -> Vec<(Self, Applied<QueueResult>)> {
+        let mut after = self.clone();
+        let applied = after.apply(op);
+        vec![(after, applied)]
     }
 
     fn matches(&self, image: &Image<'_>, schema: &Schema) -> Result<(), Difference> {
@@ -81,8 +83,10 @@ impl Model for InboxModel {
     type Op = InboxOp;
     type Result = InboxResult;
 
-    fn apply(&mut self, op: &InboxOp) -> Applied<InboxResult> {
-        self.apply(op)
+    fn outcomes(&self, op: &InboxOp) -> Vec<(Self, Applied<InboxResult>)> {
+        let mut after = self.clone();
+        let applied = after.apply(op);
+        vec![(after, applied)]
     }
 
     fn matches(&self, image: &Image<'_>, schema: &Schema) -> Result<(), Difference> {

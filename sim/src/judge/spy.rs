@@ -49,7 +49,7 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
         ttl: Ttl,
         max_attempts: Attempts,
     ) -> Result<Enqueued, EnqueueError> {
-        begin::<QueueModel>(Some(QueueOp::Enqueue { event: event.clone(), now, ttl, max_attempts }));
+        begin::<QueueModel>(0, Some(QueueOp::Enqueue { event: event.clone(), now, ttl, max_attempts }));
         let result = self.0.enqueue(event, now, ttl, max_attempts);
         end(result.as_ref().map(|enqueued| QueueResult::Enqueued(*enqueued)).map_err(|error| match error {
             EnqueueError::Conflict { .. } => Failure::Answer(QueueResult::Conflict),
@@ -66,7 +66,7 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
         lease: Lease,
         fault: &mut dyn Fault,
     ) -> Result<Option<Ticket>, ClaimError> {
-        begin::<QueueModel>(None);
+        begin::<QueueModel>(0, None);
         let mut told = || {
             let now = now()?;
             tell(QueueOp::Claim { owner: owner.clone(), now, lease });
@@ -85,7 +85,7 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
         delay: Delay,
         fault: &mut dyn Fault,
     ) -> Result<Finished, FinishError> {
-        begin::<QueueModel>(Some(QueueOp::Finish { ticket: ticket.clone(), outcome, now, delay }));
+        begin::<QueueModel>(0, Some(QueueOp::Finish { ticket: ticket.clone(), outcome, now, delay }));
         let result = self.0.finish(ticket, outcome, now, delay, fault);
         end(result.as_ref().map(|finished| QueueResult::Finished(*finished)).map_err(finish_failure));
         result
@@ -99,7 +99,7 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
         note: &Name,
         fault: &mut dyn Fault,
     ) -> Result<(), RedriveError> {
-        begin::<QueueModel>(Some(QueueOp::Redrive { id: id.clone(), now, ttl, note: note.clone() }));
+        begin::<QueueModel>(0, Some(QueueOp::Redrive { id: id.clone(), now, ttl, note: note.clone() }));
         let result = self.0.redrive(id, now, ttl, note, fault);
         end(result.as_ref().map(|()| QueueResult::Redriven).map_err(|error| match error {
             RedriveError::NoSuchJob { .. } => Failure::Answer(QueueResult::NoSuchJob),
@@ -118,7 +118,7 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
         lease: Lease,
         fault: &mut dyn Fault,
     ) -> Result<Renewed, ClaimError> {
-        begin::<QueueModel>(None);
+        begin::<QueueModel>(0, None);
         let mut told = || {
             let now = now()?;
             tell(QueueOp::Renew { ticket: ticket.clone(), now, lease });
@@ -135,7 +135,7 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
         now: Millis,
         fault: &mut dyn Fault,
     ) -> Result<Released, FinishError> {
-        begin::<QueueModel>(Some(QueueOp::Release { ticket: ticket.clone(), now }));
+        begin::<QueueModel>(0, Some(QueueOp::Release { ticket: ticket.clone(), now }));
         let result = self.0.release(ticket, now, fault);
         end(result.as_ref().map(|released| QueueResult::Released(*released)).map_err(finish_failure));
         result
@@ -153,7 +153,7 @@ impl WatchedInbox {
         at: Millis,
         fault: &mut dyn Fault,
     ) -> Result<Accepted, AcceptError> {
-        begin::<InboxModel>(Some(InboxOp::Receive { event: event.clone(), now: at }));
+        begin::<InboxModel>(0, Some(InboxOp::Receive { event: event.clone(), now: at }));
         let result = self.0.accept(event, at, fault);
         let told = match &result {
             Ok(Accepted::Applied) => Outcome::Returned(InboxResult::Applied),
@@ -164,7 +164,7 @@ impl WatchedInbox {
             }
             Err(AcceptError::Storage(_)) => Outcome::Failed,
         };
-        end_with::<InboxModel>(told);
+        end_with::<InboxModel>(0, told);
         result
     }
 }
@@ -185,26 +185,27 @@ fn finish_failure(error: &FinishError) -> Failure {
 }
 
 /// A model whose judge is among [`Judges`].
-trait Kept: Model {
-    fn judge(judges: &mut Judges) -> (&mut FileJudge<Self>, &mut Milestones);
+pub(super) trait Kept: Model {
+    /// The judge of the file with this index among those of its kind.
+    fn judge(judges: &mut Judges, index: usize) -> Option<(&mut FileJudge<Self>, &mut Milestones)>;
 }
 
 impl Kept for QueueModel {
-    fn judge(judges: &mut Judges) -> (&mut FileJudge<Self>, &mut Milestones) {
-        (&mut judges.queue, &mut judges.milestones)
+    fn judge(judges: &mut Judges, _index: usize) -> Option<(&mut FileJudge<Self>, &mut Milestones)> {
+        Some((&mut judges.queue, &mut judges.milestones))
     }
 }
 
 impl Kept for InboxModel {
-    fn judge(judges: &mut Judges) -> (&mut FileJudge<Self>, &mut Milestones) {
-        (&mut judges.inbox, &mut judges.milestones)
+    fn judge(judges: &mut Judges, _index: usize) -> Option<(&mut FileJudge<Self>, &mut Milestones)> {
+        Some((&mut judges.inbox, &mut judges.milestones))
     }
 }
 
-fn begin<M: Kept>(op: Option<M::Op>) {
+pub(super) fn begin<M: Kept>(index: usize, op: Option<M::Op>) {
     with(|judges, world| {
-        if let (process, Some(lane)) = world.running() {
-            M::judge(judges).0.begin(process, lane, op);
+        if let ((process, Some(lane)), Some((judge, _))) = (world.running(), M::judge(judges, index)) {
+            judge.begin(process, lane, op);
         }
     });
 }
@@ -219,22 +220,19 @@ fn tell(op: QueueOp) {
 
 fn end(result: Result<QueueResult, Failure>) {
     if let Err(Failure::Storage { unknown, busy }) = &result {
-        with(|judges, _| {
-            judges.milestones.reach(match (unknown, busy) {
-                (true, _) => Milestone::CommitUnknown,
-                (_, true) => Milestone::Busy,
-                _ => Milestone::StorageError,
-            });
-        });
+        with(|judges, _| judges.milestones.reach(Milestone::of_failure(*unknown, *busy)));
     }
-    end_with::<QueueModel>(match result {
-        Ok(result) | Err(Failure::Answer(result)) => Outcome::Returned(result),
-        Err(Failure::Storage { unknown: true, .. } | Failure::Hook) => Outcome::Unknown,
-        Err(Failure::Storage { .. } | Failure::Clock) => Outcome::Failed,
-    });
+    end_with::<QueueModel>(
+        0,
+        match result {
+            Ok(result) | Err(Failure::Answer(result)) => Outcome::Returned(result),
+            Err(Failure::Storage { unknown: true, .. } | Failure::Hook) => Outcome::Unknown,
+            Err(Failure::Storage { .. } | Failure::Clock) => Outcome::Failed,
+        },
+    );
 }
 
-fn end_with<M: Kept>(outcome: Outcome<M::Result>) {
+pub(super) fn end_with<M: Kept>(index: usize, outcome: Outcome<M::Result>) {
     let has_failed = matches!(outcome, Outcome::Failed | Outcome::Unknown);
     with(|judges, world| {
         let (process, Some(lane)) = world.running() else { return };
@@ -242,7 +240,7 @@ fn end_with<M: Kept>(outcome: Outcome<M::Result>) {
             Outcome::Returned(result) => format!("returns {result:?}"),
             other => format!("fails ({other:?})"),
         });
-        let (judge, milestones) = M::judge(judges);
+        let Some((judge, milestones)) = M::judge(judges, index) else { return };
         if let Outcome::Returned(result) = &outcome {
             M::returned(result, milestones);
         }

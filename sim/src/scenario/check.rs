@@ -12,6 +12,7 @@ use super::{Scenario, numbered};
 const JOBS_MAX: i64 = 10_000;
 const WORKERS_MAX: i64 = 64;
 const DEVIATIONS_MAX: usize = 1000;
+const CONSUMERS_MAX: usize = 16;
 
 /// A value that does not fit the others: the key's path, and what is wrong with it.
 pub(super) struct Problem {
@@ -25,15 +26,27 @@ fn problem(path: impl Into<String>, message: impl Into<String>) -> Problem {
 
 /// Checks the scenario as a whole.
 pub(super) fn check(scenario: &Scenario) -> Result<(), Problem> {
-    count("job", scenario.jobs.iter().map(|job| job.count), JOBS_MAX)?;
-    count("worker", scenario.workers.iter().map(|worker| worker.count), WORKERS_MAX)?;
+    let (jobs_sum, workers_sum) = (
+        count("job", scenario.jobs.iter().map(|job| job.count), JOBS_MAX)?,
+        count("worker", scenario.workers.iter().map(|worker| worker.count), WORKERS_MAX)?,
+    );
+    let has_stream = !scenario.consumers.is_empty();
+    match (jobs_sum, workers_sum) {
+        (0, 0) if has_stream => {}
+        (0, _) => return Err(problem("", "there is no [[job]], allowed: at least one, or a [[consumer]]")),
+        (_, 0) => {
+            return Err(problem("", "there is no [[worker]], allowed: at least one, or a [[consumer]]"));
+        }
+        _ => {}
+    }
+    stream(scenario)?;
     let jobs = jobs(scenario)?;
     let workers = workers(scenario)?;
     redrives(scenario, &jobs)?;
     deviations(scenario, &workers)
 }
 
-fn count(key: &str, counts: impl Iterator<Item = i64>, max: i64) -> Result<(), Problem> {
+fn count(key: &str, counts: impl Iterator<Item = i64>, max: i64) -> Result<i64, Problem> {
     let mut sum = 0;
     for (at, count) in counts.enumerate() {
         sum += count;
@@ -41,10 +54,22 @@ fn count(key: &str, counts: impl Iterator<Item = i64>, max: i64) -> Result<(), P
             return Err(problem(format!("{key}[{at}]"), format!("makes {sum} in all, allowed: up to {max}")));
         }
     }
-    if sum == 0 {
-        return Err(problem("", format!("there is no [[{key}]], allowed: at least one")));
+    Ok(sum)
+}
+
+/// Consumers need a publisher, and a publisher consumers.
+fn stream(scenario: &Scenario) -> Result<(), Problem> {
+    if scenario.consumers.len() > CONSUMERS_MAX {
+        let message = format!("makes more than {CONSUMERS_MAX} in all, allowed: up to {CONSUMERS_MAX}");
+        return Err(problem(format!("consumer[{CONSUMERS_MAX}]"), message));
     }
-    Ok(())
+    match (&scenario.publisher, scenario.consumers.is_empty()) {
+        (None, false) => Err(problem("consumer[0]", "has no publisher, allowed: with a [publisher]")),
+        (Some(_), true) => {
+            Err(problem("publisher", "has no consumer, allowed: with at least one [[consumer]]"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The ids of all jobs.
@@ -79,6 +104,17 @@ fn workers(scenario: &Scenario) -> Result<BTreeSet<Name>, Problem> {
                 );
                 return Err(problem(place, message));
             }
+        }
+    }
+    for (at, consumer) in scenario.consumers.iter().enumerate() {
+        let name = &consumer.name;
+        if PROCESSES.contains(&name.as_str()) || !names.insert(name.clone()) {
+            let message = format!(
+                "gives a second process the name {:?}, allowed: a name of its own, not one of {}",
+                name.as_str(),
+                PROCESSES.join(", ")
+            );
+            return Err(problem(format!("consumer[{at}].name"), message));
         }
     }
     Ok(names)

@@ -167,6 +167,18 @@ pub struct Faults {
     pub refused: Probability,
     /// The connection is refused.
     pub connect_refused: Probability,
+    /// Connecting gets no answer.
+    pub connect_lost: Probability,
+    /// A connection is reset as something is written to it.
+    pub reset: Probability,
+    /// What is written arrives in two pieces.
+    pub fragment: Probability,
+    /// A direction of a connection falls silent for good.
+    pub half_open: Probability,
+    /// Two machines cannot reach each other for `slow_ms`.
+    pub partition: Probability,
+    /// A rogue publisher breaks the rules of the stream.
+    pub bad_line: Probability,
     /// A fault hook returns an error (Q7, Q8).
     pub hook_error: Probability,
     /// At a power cut, an unsynced sector or directory entry reached the disk after all. Default 0.3.
@@ -196,6 +208,12 @@ impl Faults {
             (Kind::WrongReply, self.wrong_reply),
             (Kind::Refused, self.refused),
             (Kind::ConnectRefused, self.connect_refused),
+            (Kind::ConnectLost, self.connect_lost),
+            (Kind::Reset, self.reset),
+            (Kind::Fragment, self.fragment),
+            (Kind::HalfOpen, self.half_open),
+            (Kind::Partition, self.partition),
+            (Kind::BadLine, self.bad_line),
         ];
         all.into_iter().map(|(kind, probability)| (kind, probability.get())).collect()
     }
@@ -224,6 +242,12 @@ impl Default for Faults {
             wrong_reply: never,
             refused: never,
             connect_refused: never,
+            connect_lost: never,
+            reset: never,
+            fragment: never,
+            half_open: never,
+            partition: never,
+            bad_line: never,
             hook_error: never,
             keep: Probability(0.3),
         }

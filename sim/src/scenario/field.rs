@@ -46,6 +46,9 @@ whole!(job_count = 1, 1, 10_000);
 whole!(worker_count = 1, 1, 64);
 whole!(service = 5, 0, 60_000);
 whole!(timeout = 2000, 1, 60_000);
+whole!(events = 0, 0, 100_000);
+whole!(first = 0, 0, 1_000_000);
+whole!(grow = 0, 0, 100_000);
 whole!(seeds = 500, 1, 1_000_000);
 whole!(qty: Qty = 1, Qty::new, Qty::get);
 whole!(attempts: Attempts = 3, Attempts::new, Attempts::get);
@@ -140,6 +143,24 @@ pub(super) mod name {
 
     pub(in super::super) fn serialize<S: Serializer>(name: &Name, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(name.as_str())
+    }
+}
+
+pub(super) const fn yes() -> bool {
+    true
+}
+
+pub(super) mod optional_name {
+    use super::*;
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Name>, D::Error> {
+        name::deserialize(from).map(Some)
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(name: &Option<Name>, to: S) -> Result<S::Ok, S::Error> {
+        name.as_ref().map(Name::as_str).serialize(to)
     }
 }
 

@@ -5,7 +5,7 @@ use toml::{Table, Value};
 use super::Scenario;
 
 /// Keys that say what a table is about: they stay, whatever they hold.
-const KEPT: &[&str] = &["about", "id", "name", "job", "at", "at_ms", "do"];
+const KEPT: &[&str] = &["about", "id", "name", "job", "at", "at_ms", "do", "events"];
 
 /// A scenario that holds nothing but what is required, so that what it gives back otherwise are the defaults.
 const PLAIN: &str = r#"
@@ -15,6 +15,10 @@ id = "job"
 [[worker]]
 name = "worker"
 [receiver]
+[publisher]
+events = 0
+[[consumer]]
+name = "consumer"
 [[redrive]]
 job = "job"
 at_ms = 0

@@ -27,6 +27,10 @@ pub(super) fn text(judges: &Judges, processes: &[(String, Option<Ending>)]) -> S
     for row in judges.inbox.model().effects() {
         line(&mut text, &format!("{} {} qty={}", row.seq, row.id, row.qty));
     }
+    for store in &judges.stores {
+        let (last, total) = store.file.model().0.state();
+        line(&mut text, &format!("{} last={last} total={total}", store.file.judged().file));
+    }
     text.push_str("processes\n");
     for (name, ending) in processes {
         let ending = match ending {

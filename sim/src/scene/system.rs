@@ -1,19 +1,40 @@
 //! The seam for what is tested: the real queue, or a deliberately broken one.
 
 use std::path::Path;
+use std::rc::Rc;
 
-use ackward::storage::{LeaseQueue, OpenOptions, Queue, StorageError};
+use ackward::storage::{EventStore, LeaseQueue, OpenOptions, Queue, StorageError, Store};
+
+use super::Stage;
+use crate::computer::Context;
+use crate::scenario::Consumer;
 
 /// A system under test.
 pub trait System: 'static {
     /// Its lease queue.
     type Queue: LeaseQueue + 'static;
+    /// Its consumer's store.
+    type Store: EventStore + 'static;
 
     /// Opens the queue file.
     ///
     /// # Errors
     /// As [`Queue::open`].
     fn open_queue(path: &Path, options: &OpenOptions) -> Result<Self::Queue, StorageError>;
+
+    /// Opens a store.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    fn open_store(path: &Path, options: &OpenOptions) -> Result<Self::Store, StorageError>;
+
+    /// A consumer's program; the default follows the publisher as the production binary does.
+    fn consume(context: Context, consumer: Rc<Consumer>, stage: Rc<Stage>) -> impl Future<Output = ()>
+    where
+        Self: Sized,
+    {
+        super::stream::consume::<Self>(context, consumer, stage)
+    }
 }
 
 /// What runs in production.
@@ -22,8 +43,13 @@ pub struct Real;
 
 impl System for Real {
     type Queue = Queue;
+    type Store = Store;
 
     fn open_queue(path: &Path, options: &OpenOptions) -> Result<Queue, StorageError> {
         Queue::open(path, options)
+    }
+
+    fn open_store(path: &Path, options: &OpenOptions) -> Result<Store, StorageError> {
+        Store::open(path, options)
     }
 }

@@ -168,7 +168,15 @@ fn an_event_that_lacks_its_ack_is_sent_again() {
 fn what_is_not_the_next_ack_is_refused() {
     run(async {
         let bench = Bench::start(0..4, options()).await;
-        for bad in ["ACK 1\n", "ACK 0\nACK 0\n", "ACK 00\n", "RESUME 0\n", "ACK 0 \n", "ACK 4\n"] {
+        for bad in [
+            "ACK 1\n",
+            "ACK 0\nACK 0\n",
+            "ACK 00\n",
+            "RESUME 0\n",
+            "ACK 0 \n",
+            "ACK 4\n",
+            "ACK 0\nACK 1\nACK 2\nACK 3\nACK 4\n",
+        ] {
             let mut peer = bench.connect("RESUME -1\n").await;
             peer.events(0..4).await;
             peer.0.write_all(bad.as_bytes()).await.unwrap();

@@ -210,6 +210,24 @@ fn the_cursor_moves_last() {
     assert_eq!(steps, ["ledger", "total 5 at -1", "cursor 0"]);
 }
 
+/// R15, R19: the hook is called after the total changed and before the cursor does: it is reached where only
+/// the cursor's update fails, and not where the total's does.
+#[test]
+fn the_hook_lies_between_total_and_cursor() {
+    for (column, calls) in [("total", 0), ("last", 1)] {
+        let file = File::new();
+        let mut store = file.open();
+        let refuse = "BEGIN SELECT RAISE(ABORT, 'refused'); END";
+        let trigger = format!("CREATE TRIGGER t BEFORE UPDATE OF {column} ON checkpoint {refuse}");
+        file.other().execute_batch(&trigger).unwrap();
+        let mut hook = Hook(0, |_| Ok(()));
+        let error = store.apply_event(event(0, 5), &mut hook).unwrap_err();
+        assert!(error.to_string().contains("refused"), "{error}");
+        assert_eq!(hook.0, calls, "{column}");
+        assert_eq!(file.seen(), (-1, 0, vec![]));
+    }
+}
+
 /// R18: an error and a panic of the hook roll everything back, and the same event then applies.
 #[test]
 fn a_failing_hook_leaves_nothing_behind() {
