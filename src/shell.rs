@@ -3,6 +3,7 @@
 mod client;
 mod courier;
 mod follow;
+mod http_sender;
 mod line_reader;
 mod publisher;
 mod sender;
@@ -15,6 +16,7 @@ mod wire;
 pub use client::{Client, ClientOptions, run_client};
 pub use courier::{Delivery, Orders, RunFileError, RunOnceError, run_file, run_once};
 pub use follow::{FollowError, FollowOptions, follow};
+pub use http_sender::{HttpError, HttpSender, HttpSenderOptions, Target};
 pub use line_reader::{Line, LineError, LineReader};
 pub use publisher::{Log, LogBytes, LogError, LogPosition, PublishError, PublishOptions, Published, publish};
 pub use sender::{SendError, Sender};

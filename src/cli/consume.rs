@@ -58,7 +58,7 @@ enum CommitBy {
     Line,
 }
 
-type RealClient = Client<SystemClock, TokioNetwork, Threads, EnvFault>;
+type RealClient = Client<SystemClock, TokioNetwork, Threads, EnvFault, Store>;
 
 impl Consume {
     pub async fn run(self) -> Result<(), Ended> {
