@@ -45,6 +45,7 @@ impl Queue {
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, StorageError> {
         let connection = options.open(path)?;
         open::SCHEMA.ensure(&connection)?;
+        options.settle(&connection)?;
         Ok(Self { connection, logged: BTreeSet::new() })
     }
 
