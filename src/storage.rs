@@ -19,5 +19,5 @@ pub use lease_queue::{
     ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, RedriveError, Released,
     Renewed,
 };
-pub use queue::{BadRow, Queue};
+pub use queue::{BadRow, JobRow, Queue};
 pub use store::{Applied, ApplyError, Batch, ConsumeError, Consumed, State, Store};

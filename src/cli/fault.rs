@@ -1,8 +1,10 @@
 //! The test hook `ACKWARD_FAULT`: freezes or fails the process at a named point, so that tests can kill it
 //! between a commit and its ACK. Unset, which is how production runs, it does nothing.
 //!
-//! `POINT:N=ACTION`, where POINT is `before-cursor` or `before-ack`, N counts the calls before (0 is the
-//! first), and ACTION is `hold` (say `held at POINT` on stderr, then stand still until killed) or `error`.
+//! `POINT:N=ACTION`, where POINT is any of the contract's (`before-cursor` and `before-ack` in the consumer,
+//! `after-claim`, `after-finish`, `after-renew`, `after-release` in the worker, `after-accept` in the receiver,
+//! `after-audit` and `after-redrive` in redrive, `after-commit` in all but the consumer), N counts the calls
+//! before (0 is the first), and ACTION is `hold` (say `held at POINT` on stderr, then stand still until killed) or `error`.
 
 use std::env;
 use std::io::Write;
@@ -70,8 +72,7 @@ fn hold(point: FaultPoint) -> ! {
 fn parse(text: &str) -> Option<Armed> {
     let (place, action) = text.split_once('=')?;
     let (point, calls_before) = place.split_once(':')?;
-    let point =
-        [FaultPoint::BeforeCursor, FaultPoint::BeforeAck].into_iter().find(|p| p.as_str() == point)?;
+    let point = FaultPoint::ALL.iter().copied().find(|p| p.as_str() == point)?;
     let action = match action {
         "hold" => Action::Hold,
         "error" => Action::Error,

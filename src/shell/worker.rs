@@ -9,6 +9,7 @@ mod wake;
 
 use std::cell::Cell;
 use std::future::Future;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
@@ -22,6 +23,9 @@ use slot::Slot;
 use turn::Turn;
 
 pub use wake::Wake;
+
+/// Pause before a locked queue is opened again.
+const OPEN_PAUSE: Duration = Duration::from_millis(50);
 
 /// How a worker goes about it.
 #[derive(Debug, Clone)]
@@ -103,7 +107,7 @@ where
     O: Fn() -> Result<Q, StorageError> + Clone + Send + 'static,
     S: Sender,
 {
-    let lanes = join_all(senders.iter().map(|_| worker.blocking.open("open", worker.open.clone()))).await;
+    let lanes = join_all(senders.iter().map(|_| open(worker))).await;
     let lanes: Vec<_> = lanes.into_iter().collect::<Result<_, _>>()?;
     let shutdown = shutdown.shared();
     let worked = Cell::default();
@@ -119,6 +123,23 @@ where
         .collect();
     run(slots, &worker.clock, options.grace, shutdown, &worked).await;
     Ok(worked.get())
+}
+
+/// Opens a queue connection; a file that is locked is no reason to give up.
+async fn open<Q, C, B, F, O>(worker: &Worker<C, B, F, O>) -> Result<B::Lane<Q>, StorageError>
+where
+    Q: LeaseQueue + 'static,
+    C: Clock,
+    B: Blocking,
+    O: Fn() -> Result<Q, StorageError> + Clone + Send + 'static,
+{
+    loop {
+        match worker.blocking.open("open", worker.open.clone()).await {
+            Err(error) if error.is_busy() => tracing::warn!(%error, "the queue cannot be opened yet"),
+            opened => return opened,
+        }
+        worker.clock.sleep(OPEN_PAUSE).await;
+    }
 }
 
 /// Runs the slots to their end, or to the end of the grace time.

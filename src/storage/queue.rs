@@ -8,6 +8,7 @@ mod claim;
 mod due;
 mod enqueue;
 mod finish;
+mod list;
 mod open;
 mod redrive;
 mod row;
@@ -18,13 +19,14 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use crate::port::Fault;
-use crate::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome, Ticket, Ttl};
+use crate::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome, Status, Ticket, Ttl};
 
 use super::{
     ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, OpenOptions, RedriveError,
     Released, Renewed, StorageError,
 };
 
+pub use list::JobRow;
 pub use row::BadRow;
 
 /// A queue file that is open.
@@ -62,6 +64,15 @@ impl Queue {
     /// [`StorageError`].
     pub fn bad_rows(&self, max: usize) -> Result<Vec<BadRow>, StorageError> {
         row::find_bad(&self.connection, max)
+    }
+
+    /// Jobs as they are stored, by seq from after `after` on, at most `max` of them; where `status` is given,
+    /// those only. It reads in one go, since a reader holds up whoever commits.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    pub fn list(&self, status: Option<Status>, after: i64, max: usize) -> Result<Vec<JobRow>, StorageError> {
+        list::list(&self.connection, status, after, max)
     }
 }
 

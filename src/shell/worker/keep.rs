@@ -55,7 +55,7 @@ pub(super) async fn keep<C: Clock, T>(
 }
 
 /// How long the ticket's lease still lasts; `None` where it has run out, or the clock fails.
-fn left(clock: &impl Clock, ticket: &Ticket) -> Option<Duration> {
+pub(super) fn left(clock: &impl Clock, ticket: &Ticket) -> Option<Duration> {
     let now = clock.now().ok()?;
     let left_ms = ticket.lease_until_ms() - now.get();
     if left_ms > 0 { Some(Duration::from_millis(left_ms.unsigned_abs())) } else { None }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::Shared;
 
-use super::keep::{Kept, keep};
+use super::keep::{Kept, keep, left};
 use super::turn::Turn;
 use super::wake::Wake;
 use super::{WorkOptions, Worked, count};
@@ -127,6 +127,9 @@ where
                 Err(error) => error,
             };
             tracing::warn!(id = %ticket.id, %error, "the outcome could not be recorded");
+            if left(self.clock, &ticket).is_none() {
+                return count(self.worked, |worked| worked.stale += 1);
+            }
             self.clock.sleep(trouble.next(self.jitter)).await;
         }
     }
