@@ -4,12 +4,14 @@
 //! `POINT:N=ACTION`, where POINT is any of the contract's (`before-cursor` and `before-ack` in the consumer,
 //! `after-claim`, `after-finish`, `after-renew`, `after-release` in the worker, `after-accept` in the receiver,
 //! `after-audit` and `after-redrive` in redrive, `after-commit` in all but the consumer), N counts the calls
-//! before (0 is the first), and ACTION is `hold` (say `held at POINT` on stderr, then stand still until killed) or `error`.
+//! before (0 is the first), and ACTION is `hold` (say `held at POINT` on stderr, then stand still until killed), `pause-MS` (say so, stand still for
+//! so many milliseconds, go on) or `error`.
 
 use std::env;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use ackward::port::{Fault, FaultPoint, Injected};
 
@@ -33,6 +35,7 @@ struct Armed {
 #[derive(Debug, Clone, Copy)]
 enum Action {
     Hold,
+    Pause(Duration),
     Error,
 }
 
@@ -58,15 +61,24 @@ impl Fault for EnvFault {
         match armed.action {
             Action::Error => Err(Injected(format!("{VARIABLE} at {point}").into())),
             Action::Hold => hold(point),
+            Action::Pause(duration) => {
+                say_held(point);
+                std::thread::sleep(duration);
+                Ok(())
+            }
         }
     }
 }
 
 fn hold(point: FaultPoint) -> ! {
-    let _ = writeln!(std::io::stderr(), "held at {point}");
+    say_held(point);
     loop {
         std::thread::park();
     }
+}
+
+fn say_held(point: FaultPoint) {
+    let _ = writeln!(std::io::stderr(), "held at {point}");
 }
 
 fn parse(text: &str) -> Option<Armed> {
@@ -76,7 +88,7 @@ fn parse(text: &str) -> Option<Armed> {
     let action = match action {
         "hold" => Action::Hold,
         "error" => Action::Error,
-        _ => return None,
+        _ => Action::Pause(Duration::from_millis(action.strip_prefix("pause-")?.parse().ok()?)),
     };
     Some(Armed { point, calls_before: calls_before.parse().ok()?, action, calls: AtomicU64::new(0) })
 }

@@ -4,6 +4,8 @@
 
 mod keep;
 mod slot;
+#[cfg(test)]
+mod tests;
 mod turn;
 mod wake;
 
