@@ -17,6 +17,7 @@ use ackward::rules::Timeout;
 use ackward::shell::{
     Client, ClientOptions, Commit, Log, PublishOptions, SessionOptions, publish, run_client,
 };
+use ackward::storage::Store;
 use rusqlite::Connection;
 
 fn main() {

@@ -4,8 +4,8 @@
 //! `POINT:N=ACTION`, where POINT is any of the contract's (`before-cursor` and `before-ack` in the consumer,
 //! `after-claim`, `after-finish`, `after-renew`, `after-release` in the worker, `after-accept` in the receiver,
 //! `after-audit` and `after-redrive` in redrive, `after-commit` in all but the consumer), N counts the calls
-//! before (0 is the first), and ACTION is `hold` (say `held at POINT` on stderr, then stand still until killed), `pause-MS` (say so, stand still for
-//! so many milliseconds, go on) or `error`.
+//! before (0 is the first), and ACTION is `hold` (say `held at POINT` on stderr, then stand still until killed),
+//! `pause-MS` (say so, stand still for so many milliseconds, go on) or `error`.
 
 use std::env;
 use std::io::Write;
@@ -107,9 +107,16 @@ mod tests {
         assert!(clone.at(FaultPoint::BeforeAck).is_err());
         assert!(fault.at(FaultPoint::BeforeAck).is_ok());
         assert!(EnvFault::default().at(FaultPoint::BeforeAck).is_ok());
-        for bad in
-            ["", "before-ack", "before-ack:1", "before-ack:x=hold", "before-ack:1=kill", "nowhere:1=hold"]
-        {
+        for bad in [
+            "",
+            "before-ack",
+            "before-ack:1",
+            "before-ack:x=hold",
+            "before-ack:1=kill",
+            "before-ack:1=pause-",
+            "before-ack:1=pause-x",
+            "nowhere:1=hold",
+        ] {
             assert!(parse(bad).is_none(), "{bad}");
         }
     }

@@ -21,9 +21,10 @@ use super::{files, jitter, name, say, seconds_ms, signals, timeout};
 Example:
   ackward work --queue jobs.db --url http://127.0.0.1:7410/jobs --slots 4
 
-Each job is sent as POST {\"id\":…,\"qty\":…} with the id as Idempotency-Key. Only 200 {\"ok\":true} counts as done; 4xx but
-401, 403, 408, 409, 425 and 429 means dead; whatever leaves the outcome open is sent again when the lease ends, so the receiver
-must know repeats by their id. SIGTERM or Ctrl-C: nothing more is claimed, what is being sent is finished.")]
+Each job is sent as POST {\"id\":…,\"qty\":…} with the id as Idempotency-Key. Only 200 {\"ok\":true} counts as done;
+4xx but 401, 403, 408, 409, 425 and 429 means dead; whatever leaves the outcome open is sent again when the lease
+ends, so the receiver must know repeats by their id. SIGTERM or Ctrl-C: nothing more is claimed, what is being sent
+is finished. With https:// the receiver's certificate must be trusted by the system, or stand in SSL_CERT_FILE.")]
 pub struct Work {
     /// The queue's SQLite file
     #[arg(long, env = "ACKWARD_QUEUE", value_name = "FILE")]

@@ -24,7 +24,7 @@ pub(super) fn list(
     max: usize,
 ) -> Result<Vec<JobRow>, StorageError> {
     let mut statement = connection.prepare_cached(LIST)?;
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let max = i64::try_from(max).unwrap_or(i64::MAX);
     let rows = statement.query_map((after, status.map(Status::as_str), max), |row| read(row, &names))?;
     Ok(rows.collect::<Result<_, _>>()?)
