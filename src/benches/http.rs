@@ -44,7 +44,7 @@ fn workers(jobs: usize) {
     let floor = per_second(jobs, || claim_and_finish(jobs));
     println!("claim and finish alone       {floor:8.0} jobs a second");
     for slots in [1, 2, 4] {
-        let speed = worked(jobs, slots, |done| Null(done));
+        let speed = worked(jobs, slots, Null);
         println!(
             "{slots} slots, null sender        {speed:8.0} jobs a second, {:.2} of claim and finish alone",
             speed / floor
