@@ -1,6 +1,6 @@
 //! Many seeds of a scenario: runs them, adds up what they reached, and keeps what failed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,24 @@ pub struct Failure {
     pub deviations: Vec<String>,
 }
 
+/// How often a property was broken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Broken {
+    /// In how many seeds it was broken first.
+    pub seeds: u64,
+    /// The first of them.
+    pub first: Failure,
+}
+
+/// One run's hash, to be compared with that of the same run in another OS process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Sample {
+    /// The seed.
+    pub seed: u64,
+    /// Its run's hash.
+    pub hash: u64,
+}
+
 /// What came of a range of seeds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
@@ -45,8 +63,12 @@ pub struct Tally {
     pub failed: u64,
     /// The first of them, by seed.
     pub failures: Vec<Failure>,
+    /// Every property that was broken first in some seed.
+    pub broken: BTreeMap<String, Broken>,
     /// Seeds whose second run differed from the first.
     pub nondeterministic: Vec<u64>,
+    /// The run of the greatest seed.
+    pub sample: Option<Sample>,
 }
 
 impl Tally {
@@ -54,6 +76,7 @@ impl Tally {
     pub fn add(&mut self, report: &Report) {
         self.seeds += 1;
         self.hashes.insert(report.hash);
+        self.sample = self.sample.max(Some(Sample { seed: report.seed, hash: report.hash }));
         self.virtual_us += report.at_us.unsigned_abs();
         self.milestones |= report.milestones.bits();
         self.chosen.resize(Kind::COUNT, 0);
@@ -64,12 +87,14 @@ impl Tally {
         }
         if let Some(first) = report.violations.first() {
             self.failed += 1;
-            self.keep(Failure {
+            let first = Failure {
                 seed: report.seed,
                 property: first.property.to_owned(),
                 detail: first.detail.clone(),
                 deviations: report.deviations.iter().map(ToString::to_string).collect(),
-            });
+            };
+            self.count(Broken { seeds: 1, first: first.clone() });
+            self.keep(first);
         }
     }
 
@@ -87,6 +112,8 @@ impl Tally {
         }
         self.failed += other.failed;
         other.failures.into_iter().for_each(|failure| self.keep(failure));
+        other.broken.into_values().for_each(|broken| self.count(broken));
+        self.sample = self.sample.max(other.sample);
         self.nondeterministic.extend(other.nondeterministic);
         self.nondeterministic.sort_unstable();
     }
@@ -117,6 +144,17 @@ impl Tally {
         // What is kept at a power cut is the absence of an effect.
         let counts = enabled.filter(|kind| *kind != Kind::Keep);
         counts.filter(|kind| self.effective.get(*kind as usize) == Some(&0)).map(Kind::as_str).collect()
+    }
+
+    fn count(&mut self, broken: Broken) {
+        let Some(known) = self.broken.get_mut(&broken.first.property) else {
+            self.broken.insert(broken.first.property.clone(), broken);
+            return;
+        };
+        known.seeds += broken.seeds;
+        if broken.first.seed < known.first.seed {
+            known.first = broken.first;
+        }
     }
 
     fn keep(&mut self, failure: Failure) {

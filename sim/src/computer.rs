@@ -5,6 +5,7 @@
 mod disk;
 mod ffi;
 mod lock;
+mod meter;
 mod network;
 mod observer;
 mod operation;
@@ -16,9 +17,10 @@ mod world;
 
 pub use disk::{Disk, SECTOR_BYTES};
 pub use ffi::VFS_NAME;
+pub use meter::{Measured, measure};
 pub use network::{SimListener, SimStream};
 pub use observer::{LockEvent, Observer};
 pub use process::{Context, ProcessSpec, SimLane};
 pub use simulation::{End, Simulation, SimulationOptions};
-pub use trace::{Event, Trace};
+pub use trace::{Event, Recording, Trace};
 pub use world::{Ending, MachineId, ProcessId, Struck, World, current};

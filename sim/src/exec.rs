@@ -8,6 +8,7 @@ mod arguments;
 mod consumer;
 mod courier;
 mod failure;
+mod hex;
 mod json;
 mod queue;
 
@@ -82,6 +83,10 @@ impl Home {
     }
 }
 
+/// What `op` may be.
+const OPERATIONS: &str = "enqueue claim finish renew release redrive run_once retry_delay parse_line \
+    apply_event consume_line replay state dump reopen";
+
 /// The open files.
 struct Session {
     queue: QueueFile,
@@ -128,6 +133,8 @@ impl Session {
 
     fn reopen(&mut self, arguments: &Arguments) -> Result<Value, Failure> {
         arguments.only(&[])?;
+        self.queue.close();
+        self.consumer.close();
         self.queue.reopen()?;
         self.consumer.reopen()?;
         Ok(true.into())

@@ -19,8 +19,8 @@ use std::rc::Rc;
 use ackward::storage::Durability;
 
 use crate::choice::{Action, Chooser, Decision, Deviation};
-use crate::computer::{End, Ending, Event, ProcessSpec, Simulation, SimulationOptions, Struck};
-use crate::judge::{self, Judged, Judges, Milestones, NO_PANIC, SAME_EVENTS, SETTLES, Violation, Watch};
+use crate::computer::{End, Ending, Event, ProcessSpec, Recording, Simulation, SimulationOptions, Struck};
+use crate::judge::{self, Judged, Judges, Milestones, NO_PANIC, SETTLES, Violation, Watch};
 use crate::scenario::Scenario;
 
 pub use chooser::{SceneChooser, probabilities};
@@ -71,6 +71,28 @@ impl Report {
     }
 }
 
+/// How a scene is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunOptions {
+    /// How much is listed in [`Report::events`].
+    pub recording: Recording,
+    /// Whether judges watch. Without them a run ends when the file's jobs are done or dead, and only panics
+    /// and a run that does not settle are noticed: to measure what judging costs.
+    pub judging: bool,
+}
+
+impl From<Recording> for RunOptions {
+    fn from(recording: Recording) -> Self {
+        Self { recording, judging: true }
+    }
+}
+
+impl From<bool> for RunOptions {
+    fn from(tells_the_story: bool) -> Self {
+        Recording::from(tells_the_story).into()
+    }
+}
+
 /// What the parts of a scene share.
 pub struct Stage {
     /// The scenario.
@@ -86,15 +108,17 @@ pub struct Stage {
 
 /// Runs a scenario's world with one seed, on the real queue.
 #[must_use]
-pub fn run(scenario: &Rc<Scenario>, seed: u64, recording: bool) -> Report {
-    run_system::<Real>(scenario, seed, recording)
+pub fn run(scenario: &Rc<Scenario>, seed: u64, options: impl Into<RunOptions>) -> Report {
+    run_system::<Real>(scenario, seed, options)
 }
 
 /// Runs a scenario's world with one seed, on another system.
 #[must_use]
-pub fn run_system<S: System>(scenario: &Rc<Scenario>, seed: u64, recording: bool) -> Report {
-    let chooser = SceneChooser::new(scenario, seed);
-    run_with::<S, _>(scenario, seed, recording, chooser)
+pub fn run_system<S: System>(scenario: &Rc<Scenario>, seed: u64, options: impl Into<RunOptions>) -> Report {
+    let chooser = Rc::new(RefCell::new(SceneChooser::new(scenario, seed)));
+    let mut report = run_with::<S, _>(scenario, seed, options, Rc::clone(&chooser));
+    report.unmet = chooser.borrow().unmet();
+    report
 }
 
 /// Runs a scenario's world with any chooser.
@@ -102,11 +126,12 @@ pub fn run_system<S: System>(scenario: &Rc<Scenario>, seed: u64, recording: bool
 pub fn run_with<S: System, C: Chooser + 'static>(
     scenario: &Rc<Scenario>,
     seed: u64,
-    recording: bool,
+    options: impl Into<RunOptions>,
     chooser: C,
 ) -> Report {
+    let RunOptions { recording, judging } = options.into();
     let templates = template::templates();
-    let mut simulation = Simulation::new(options(scenario, seed, recording), chooser);
+    let mut simulation = Simulation::new(settings(scenario, seed, recording), chooser);
     let host = simulation.machine("queue-host");
     let far = simulation.machine("receiver-host");
     simulation.install(host, QUEUE_FILE, &templates.queue);
@@ -115,8 +140,10 @@ pub fn run_with<S: System, C: Chooser + 'static>(
         Judged::new(host, QUEUE_FILE, scenario.durability),
         Judged::new(far, INBOX_FILE, Durability::Extra),
     )));
-    simulation.observe(Watch(Rc::clone(&judges)));
-    let outer = judge::install(Some(Rc::clone(&judges)));
+    if judging {
+        simulation.observe(Watch(Rc::clone(&judges)));
+    }
+    let outer = judge::install(judging.then(|| Rc::clone(&judges)));
     let receiver = add_receiver(&mut simulation, far);
     let stage = Rc::new(Stage {
         scenario: Rc::clone(scenario),
@@ -129,12 +156,20 @@ pub fn run_with<S: System, C: Chooser + 'static>(
     });
     STAGE.set(Some(Rc::clone(&stage)));
     populate::<S>(&mut simulation, host, &stage);
-    populate_stream::<S>(&mut simulation, &stage, &judges);
-    let hit_limit = play(&mut simulation, scenario, &stage, &judges);
+    stream::populate::<S>(&mut simulation, &stage, &judges);
+    let reader = finale::Reader::new(host);
+    let is_settled = || if judging { judges.borrow().is_settled() } else { reader.is_settled() };
+    let hit_limit = play(&mut simulation, scenario, || {
+        !judges.borrow().violations.is_empty()
+            || (stage.producer_done.get()
+                && stage.operator_done.get()
+                && is_settled()
+                && stream::has_caught_up(&stage, &judges.borrow()))
+    });
     let end = simulation.finish(hit_limit);
     STAGE.set(None);
     judge::install(outer);
-    check_streams(&stage, &mut judges.borrow_mut(), end.at_us);
+    stream::check(&stage, &mut judges.borrow_mut(), end.at_us);
     report(seed, end, &judges)
 }
 
@@ -147,7 +182,7 @@ pub(crate) fn stage() -> Option<Rc<Stage>> {
     STAGE.with_borrow(Clone::clone)
 }
 
-fn options(scenario: &Scenario, seed: u64, recording: bool) -> SimulationOptions {
+fn settings(scenario: &Scenario, seed: u64, recording: Recording) -> SimulationOptions {
     let span = |least: i64, most: i64| (least, most);
     SimulationOptions {
         sqlite_seed: (crate::choice::stable_hash(&seed.to_le_bytes()) >> 32) as u32,
@@ -199,95 +234,16 @@ fn populate<S: System>(simulation: &mut Simulation, host: usize, stage: &Rc<Stag
     }
 }
 
-fn populate_stream<S: System>(simulation: &mut Simulation, stage: &Rc<Stage>, judges: &Rc<RefCell<Judges>>) {
-    let Some(publisher) = &stage.scenario.publisher else { return };
-    let (far, near) = (simulation.machine("publisher-host"), simulation.machine("consumer-host"));
-    let spec =
-        ProcessSpec { restarts: u32::MAX, restart_after_ms: 300, ..ProcessSpec::new("publisher", far) };
-    let shared = Rc::clone(stage);
-    simulation.process(spec, move |context| stream::serve(context, Rc::clone(&shared)));
-    if publisher.grow > 0 {
-        // Outside of any machine that can fail: whoever appends to the log does so durably.
-        let desk = simulation.machine("author-host");
-        let shared = Rc::clone(stage);
-        simulation.process(ProcessSpec::new("author", desk), move |context| {
-            stream::author(context, Rc::clone(&shared))
-        });
-    }
-    for consumer in &stage.scenario.consumers {
-        let spec = ProcessSpec {
-            restarts: u32::try_from(consumer.restarts).unwrap_or(u32::MAX),
-            restart_after_ms: consumer.restart_after_ms,
-            ..ProcessSpec::new(consumer.name.as_str(), near)
-        };
-        let file = consumer.store_file();
-        let (post, shared) = (Rc::new(consumer.clone()), Rc::clone(stage));
-        let process = simulation
-            .process(spec, move |context| S::consume(context, Rc::clone(&post), Rc::clone(&shared)));
-        let mut judges = judges.borrow_mut();
-        if !judges.stores.iter().any(|store| store.file.judged().file == file) {
-            judges.add_store(Judged::new(near, file.as_str(), Durability::Extra));
-        }
-        if let Some(store) = judges.stores.iter_mut().find(|store| store.file.judged().file == file) {
-            store.consumers.push(process);
-        }
-    }
-}
-
-/// Whether every store holds all that the log holds, or its consumers were told that they need a resync.
-fn has_caught_up(stage: &Stage, judges: &Judges) -> bool {
-    let (first, end) = stage.log.span();
-    if stage.resyncs.get() >= stage.scenario.consumers.len() {
-        return true;
-    }
-    stage.log.is_complete()
-        && first == 0
-        && judges.stores.iter().all(|store| store.file.model().0.state().0 + 1 == end)
-}
-
-/// Every store holds exactly the log's first events, no other and none twice.
-fn check_streams(stage: &Stage, judges: &mut Judges, at_us: i64) {
-    let (_, end) = stage.log.span();
-    let mut broken = Vec::new();
-    for store in &judges.stores {
-        let model = &store.file.model().0;
-        let (last, total) = model.state();
-        let wrong = model.ledger().iter().find(|(seq, delta)| stream::EventLog::delta(**seq) != **delta);
-        if last >= end || wrong.is_some() || total != stream::EventLog::total(0, last + 1) {
-            broken.push(format!(
-                "{}: cursor {last}, total {total}, first wrong event {wrong:?}",
-                store.file.judged().file
-            ));
-        }
-    }
-    for detail in broken {
-        judges.fail(SAME_EVENTS, at_us, detail);
-    }
-}
-
 /// Runs until everything is settled; returns whether that did not happen.
-fn play(
-    simulation: &mut Simulation,
-    scenario: &Scenario,
-    stage: &Rc<Stage>,
-    judges: &Rc<RefCell<Judges>>,
-) -> bool {
-    let is_over = || {
-        let judges = judges.borrow();
-        !judges.violations.is_empty()
-            || (stage.producer_done.get()
-                && stage.operator_done.get()
-                && judges.is_settled()
-                && has_caught_up(stage, &judges))
-    };
-    if !simulation.run_until(is_over) {
+fn play(simulation: &mut Simulation, scenario: &Scenario, is_over: impl Fn() -> bool) -> bool {
+    if !simulation.run_until(&is_over) {
         return false;
     }
     // Faults are over: whatever died for good is started once more by hand, and then everything must settle.
     simulation.stop_faults();
     simulation.revive();
     simulation.set_limit_us((scenario.duration_ms + SETTLE_MS) * 1_000);
-    simulation.run_until(is_over)
+    simulation.run_until(&is_over)
 }
 
 fn report(seed: u64, end: End, judges: &Rc<RefCell<Judges>>) -> Report {

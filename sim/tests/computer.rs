@@ -57,7 +57,11 @@ fn race(
     times: u32,
     recording: bool,
 ) -> (End, Told, i64) {
-    let options = SimulationOptions { recording, limit_us: 60_000_000, ..SimulationOptions::default() };
+    let options = SimulationOptions {
+        recording: recording.into(),
+        limit_us: 60_000_000,
+        ..SimulationOptions::default()
+    };
     let mut simulation = Simulation::new(options, chooser);
     let machine = simulation.machine("host");
     let told = Told::default();
@@ -134,8 +138,7 @@ fn the_same_seed_gives_the_same_run_cold_and_warm() {
 fn points_of_a_run() -> Vec<(Point, Vec<Offer>)> {
     let recorder = Rc::new(RefCell::new(Recorder::new(Nothing)));
     race(Rc::clone(&recorder), 2, false);
-    let met = recorder.borrow().met().to_vec();
-    met
+    recorder.borrow().met().to_vec()
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! What the vectors do not hold of `exec` (contract, part X and M2): bad lines, the operations of M10, a
 //! directory that is kept.
 
+use std::cell::RefCell;
+use std::fs;
+use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
 #[test]
@@ -128,6 +131,114 @@ fn x_a_directory_is_kept_and_reused_and_a_locked_file_is_an_operational_error() 
     let peer = rusqlite::Connection::open(home.join("queue.db")).unwrap();
     peer.execute_batch("BEGIN IMMEDIATE").unwrap();
     assert_eq!(exec_bytes(Some(&home), enqueue.as_bytes()), [r#"{"error":"OperationalError"}"#]);
+}
+
+/// Whoever drives `exec` can wait for each result before writing the next line.
+#[test]
+fn x_each_result_is_flushed_before_the_next_line_is_read() {
+    let replies = converse(None, &mut [(&|| {}, "\n"), (&|| {}, ENQUEUE), (&|| {}, "{"), (&|| {}, STATE)]);
+    assert_eq!(replies, ["", r#"{"ok":true}"#, r#"{"error":"ValueError"}"#, r#"{"ok":[-1,0]}"#]);
+}
+
+#[test]
+fn x_reopen_closes_and_reopens_both_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let (queue, store) = (dir.path().join("queue.db"), dir.path().join("store.db"));
+    let delete = || [&queue, &store].map(fs::remove_file).into_iter().collect::<Result<(), _>>().unwrap();
+    let spoil = || fs::write(&queue, "this is no database, whatever its name may say").unwrap();
+    let repair = || fs::remove_file(&queue).unwrap();
+    let nothing = || {};
+    let replies = converse(
+        Some(dir.path()),
+        &mut [
+            (&nothing, ENQUEUE),
+            (&nothing, APPLY),
+            (&nothing, r#"{"op":"reopen"}"#),
+            (&nothing, APPLY),
+            (&delete, r#"{"op":"reopen"}"#),
+            (&nothing, r#"{"op":"dump"}"#),
+            (&nothing, APPLY),
+            (&spoil, r#"{"op":"reopen"}"#),
+            (&nothing, ENQUEUE),
+            (&nothing, STATE),
+            (&repair, ENQUEUE),
+        ],
+    );
+    let expected = [
+        r#"{"ok":true}"#,
+        r#"{"ok":true}"#,
+        r#"{"ok":true}"#,
+        r#"{"ok":false}"#,
+        r#"{"ok":true}"#,
+        r#"{"ok":{"checkpoint":[[1,-1,0]],"jobs":[],"ledger":[],"redrives":[]}}"#,
+        r#"{"ok":true}"#,
+        r#"{"error":"OperationalError"}"#,
+        r#"{"error":"OperationalError"}"#,
+        r#"{"ok":[0,5]}"#,
+        r#"{"ok":true}"#,
+    ];
+    assert_eq!(replies, expected);
+}
+
+const ENQUEUE: &str = r#"{"op":"enqueue","id":"a","qty":1,"now_ms":0,"ttl_ms":100}"#;
+const APPLY: &str = r#"{"op":"apply_event","seq":0,"delta":5}"#;
+const STATE: &str = r#"{"op":"state"}"#;
+
+/// A line, and what happens just before it is written.
+type Turn<'t> = (&'t dyn Fn(), &'t str);
+
+/// Writes each line only when the one before it has been answered and flushed; the answers, in order.
+fn converse(dir: Option<&Path>, turns: &mut [Turn]) -> Vec<String> {
+    let output = Output::default();
+    let mut replies = Vec::new();
+    let mut take = || replies.push(output.0.take().flushed.trim_end().to_owned());
+    let mut turns = turns.iter().enumerate();
+    let input = Input(|| {
+        let turn = turns.next();
+        if turn.is_none_or(|(at, _)| at > 0) {
+            take();
+        }
+        turn.map_or(String::new(), |(_, (before, line))| {
+            before();
+            format!("{}\n", line.trim_end())
+        })
+    });
+    ackward_sim::exec::run(dir, BufReader::new(input), &output).unwrap();
+    replies
+}
+
+/// Each read gives the next text; an empty one is the end.
+struct Input<F>(F);
+
+impl<F: FnMut() -> String> Read for Input<F> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let text = (self.0)();
+        buffer[..text.len()].copy_from_slice(text.as_bytes());
+        Ok(text.len())
+    }
+}
+
+/// What was written, and as much of it as was flushed.
+#[derive(Default)]
+struct Output(RefCell<Written>);
+
+#[derive(Default)]
+struct Written {
+    pending: String,
+    flushed: String,
+}
+
+impl Write for &Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().pending.push_str(str::from_utf8(bytes).unwrap());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let Written { pending, flushed } = &mut *self.0.borrow_mut();
+        flushed.push_str(&std::mem::take(pending));
+        Ok(())
+    }
 }
 
 fn exec(input: &str) -> Vec<String> {

@@ -68,14 +68,21 @@ slow = 0.12
 slow_ms = [5, 6]
 wrong_reply = 0.13
 refused = 1.0
+connect_refused = 0.14
+hook_error = 0.15
+keep = 0.5
 
 [[deviation]]
 at = "worker-a-1/1/claim#1/commit/journal.sync#1"
 do = "kill"
 
 [[deviation]]
-at = "receiver/2/receive#10/run/pick#3"
-do = "stall=300"
+at = "receiver/2/accept#10/wait/resume#3"
+do = "pick:worker-a-3"
+
+[[deviation]]
+at = "operator/1/redrive#1/write/db.read#2"
+do = "stall:300ms"
 
 [expect]
 sometimes = ["stale-finish", "redelivery"]
@@ -284,6 +291,12 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     ("unknown action", "+[[deviation]]\nat = \"w/1/claim#1/commit/db.write#1\"\ndo = \"kil\""),
     ("amount is no number", "+[[deviation]]\nat = \"w/1/claim#1/commit/db.write#1\"\ndo = \"stall:x\""),
+    ("amount without its unit", "+[[deviation]]\nat = \"w/1/claim#1/commit/db.write#1\"\ndo = \"stall:5\""),
+    (
+        "amount where none belongs",
+        "+[[deviation]]\nat = \"w/1/claim#1/commit/db.write#1\"\ndo = \"kill:5ms\"",
+    ),
+    ("switch to no process", "+[[deviation]]\nat = \"w/1/claim#1/commit/db.write#1\"\ndo = \"switch:v\""),
     ("unknown event", "+[expect]\nsometimes = [\"redelivery\", \"stale-finnish\"]"),
     ("unknown property", "+[expect]\nfails = \"tokens\""),
     ("seeds 0", "+[expect]\nseeds = 0"),

@@ -1,5 +1,7 @@
 //! Blocking work on a thread per resource.
 
+#![expect(clippy::disallowed_methods, reason = "the real implementation of the Blocking port")]
+
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc;

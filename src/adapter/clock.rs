@@ -1,5 +1,7 @@
 //! The system's clock and tokio's timer.
 
+#![expect(clippy::disallowed_methods, reason = "the real implementation of the Clock port")]
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::port::Clock;

@@ -7,6 +7,8 @@
 //!
 //! `ACKWARD_BENCH_JOBS` (default 300) is the number of jobs of each figure; `TMPDIR` says which disk.
 
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

@@ -10,6 +10,8 @@
 //! Both sides of a ratio alternate within one run, so that whatever else the machine does hits both. The
 //! directory of the files is the system's temporary one; set `TMPDIR` to measure another disk.
 
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+
 use std::time::{Duration, Instant};
 
 use ackward::port::NoFault;

@@ -7,6 +7,8 @@
 //! before (0 is the first), and ACTION is `hold` (say `held at POINT` on stderr, then stand still until killed),
 //! `pause-MS` (say so, stand still for so many milliseconds, go on) or `error`.
 
+#![expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+
 use std::env;
 use std::io::Write;
 use std::sync::Arc;

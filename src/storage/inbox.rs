@@ -135,10 +135,7 @@ impl Inbox {
             }
             taken => taken?,
         };
-        transaction.commit()?;
-        if accepted == Accepted::Applied {
-            fault.at(FaultPoint::AfterCommit)?;
-        }
+        commit(transaction, &[Ok(accepted)], fault)?;
         Ok(accepted)
     }
 
@@ -168,10 +165,7 @@ impl Inbox {
             }
             answers.push(answer);
         }
-        transaction.commit()?;
-        if answers.iter().any(|answer| matches!(answer, Ok(Accepted::Applied))) {
-            fault.at(FaultPoint::AfterCommit)?;
-        }
+        commit(transaction, &answers, fault)?;
         Ok(answers)
     }
 
@@ -229,6 +223,21 @@ impl Inbox {
         self.connection.prepare_cached(COUNT)?.execute([event.qty.get()])?;
         Ok(())
     }
+}
+
+/// Commits what these answers tell.
+fn commit(transaction: Immediate<'_>, answers: &[Answer], fault: &mut dyn Fault) -> Result<(), AcceptError> {
+    let any = |what| answers.iter().any(|answer| matches!(answer, Ok(accepted) if *accepted == what));
+    let applied = any(Accepted::Applied);
+    if !applied && any(Accepted::Repeat) {
+        // The answer is an ACK like the first one, so the row must be durable like after the first one.
+        transaction.touch()?;
+    }
+    transaction.commit()?;
+    if applied {
+        fault.at(FaultPoint::AfterCommit)?;
+    }
+    Ok(())
 }
 
 impl EventInbox for Inbox {

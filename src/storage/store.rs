@@ -28,8 +28,8 @@ pub struct State {
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
-    /// Whether this connection's last word on the file was a COMMIT that went well.
-    settled: bool,
+    /// Up to where this connection knows that the events are durable: it has committed that itself.
+    durable: Cursor,
 }
 
 impl Store {
@@ -44,7 +44,7 @@ impl Store {
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, StorageError> {
         let connection = options.open(path)?;
         schema::complete(&connection)?;
-        Ok(Self { connection, settled: false })
+        Ok(Self { connection, durable: Cursor::START })
     }
 
     /// The last event and the total (R12).
@@ -54,6 +54,12 @@ impl Store {
     /// else what SQLite reports.
     pub fn state(&self) -> Result<State, StorageError> {
         state(&self.connection)
+    }
+
+    /// The connection, to look at rows. Leave no transaction open on it.
+    #[must_use]
+    pub const fn connection(&self) -> &Connection {
+        &self.connection
     }
 }
 

@@ -3,6 +3,8 @@
 //!
 //! A child is this test binary again, told by the environment what to do; see [`child`].
 
+#![expect(clippy::disallowed_methods, reason = "tests start processes and wait for them in real time")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -12,7 +12,7 @@ use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use rusqlite::ffi;
 
-use super::vfs;
+use super::{meter, vfs};
 
 /// The name under which the simulated computer is registered with SQLite.
 pub const VFS_NAME: &str = "ackward-sim";
@@ -32,6 +32,7 @@ pub(super) fn register() {
         // fails harmlessly (SQLITE_MISUSE) where SQLite is already in use; statistics then stay on.
         unsafe { ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, 0 as c_int) };
         page_cache();
+        lookaside();
         keep_memory();
         let vfs = Box::leak(Box::new(vfs_table()));
         // SAFETY: the table is leaked and so lives as long as SQLite keeps it.
@@ -52,6 +53,15 @@ fn page_cache() {
         (slots.as_mut_ptr().cast::<c_void>(), SLOT_BYTES as c_int, PAGE_SLOTS as c_int);
     // SAFETY: the memory is leaked, aligned to 8 bytes and of the stated size. As above, a refusal is harmless.
     unsafe { ffi::sqlite3_config(ffi::SQLITE_CONFIG_PAGECACHE, memory, size, count) };
+}
+
+/// Small blocks that SQLite keeps for each connection: their size in bytes, and how many. With SQLite's own
+/// 40 of them, preparing statements overflows into the heap.
+const LOOKASIDE: (c_int, c_int) = (1_200, 200);
+
+fn lookaside() {
+    // SAFETY: the option takes two ints. As above, a refusal is harmless.
+    unsafe { ffi::sqlite3_config(ffi::SQLITE_CONFIG_LOOKASIDE, LOOKASIDE.0, LOOKASIDE.1) };
 }
 
 /// Tells glibc's allocator to keep what a run gives back: the next run wants it again at once.
@@ -95,7 +105,9 @@ impl Job {
         let stack = stack.unwrap_or_else(|| DefaultStack::new(STACK_BYTES).expect("memory for a stack"));
         Self(Some(Coroutine::with_stack(stack, |yielder, ()| {
             YIELDER.set(ptr::from_ref(yielder));
+            meter::enter();
             body();
+            meter::leave();
         })))
     }
 
@@ -122,6 +134,7 @@ pub(super) fn suspend() {
     if yielder.is_null() || std::thread::panicking() {
         return;
     }
+    let _away = meter::away();
     // SAFETY: the pointer was set by the body of the coroutine that runs now (each resume restores the outer
     // one when it returns, and the lines below restore this one), so its yielder lives on this very stack.
     unsafe { (*yielder).suspend(()) };
@@ -215,6 +228,7 @@ unsafe extern "C" fn open(
     flags: c_int,
     out_flags: *mut c_int,
 ) -> c_int {
+    let _away = meter::away();
     let opened = file.cast::<OpenFile>();
     // SAFETY: `file` points to `szOsFile` bytes; null methods tell SQLite not to close it on failure.
     unsafe { (*opened).base.pMethods = ptr::null() };
@@ -236,6 +250,7 @@ unsafe extern "C" fn open(
 }
 
 unsafe extern "C" fn delete(_vfs: *mut ffi::sqlite3_vfs, name: *const c_char, sync_dir: c_int) -> c_int {
+    let _away = meter::away();
     // SAFETY: `name` is a C string.
     let Some(name) = (unsafe { text(name) }) else { return ffi::SQLITE_IOERR_DELETE };
     code(vfs::delete(name, sync_dir != 0))
@@ -247,6 +262,7 @@ unsafe extern "C" fn access(
     _flags: c_int,
     result: *mut c_int,
 ) -> c_int {
+    let _away = meter::away();
     // SAFETY: `name` is a C string.
     let Some(name) = (unsafe { text(name) }) else { return ffi::SQLITE_IOERR_ACCESS };
     match vfs::access(name) {
@@ -286,6 +302,7 @@ unsafe extern "C" fn randomness(_vfs: *mut ffi::sqlite3_vfs, len: c_int, out: *m
 }
 
 unsafe extern "C" fn sleep(_vfs: *mut ffi::sqlite3_vfs, microseconds: c_int) -> c_int {
+    let _away = meter::away();
     vfs::sleep(i64::from(microseconds));
     microseconds
 }
@@ -310,6 +327,7 @@ unsafe extern "C" fn last_error(_vfs: *mut ffi::sqlite3_vfs, _len: c_int, _out: 
 }
 
 unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
+    let _away = meter::away();
     // SAFETY: `open` filled it.
     vfs::close(unsafe { handle(file) });
     ffi::SQLITE_OK
@@ -321,6 +339,7 @@ unsafe extern "C" fn read(
     len: c_int,
     offset: ffi::sqlite3_int64,
 ) -> c_int {
+    let _away = meter::away();
     let (Ok(len), Ok(offset)) = (usize::try_from(len), usize::try_from(offset)) else {
         return ffi::SQLITE_IOERR_READ;
     };
@@ -336,6 +355,7 @@ unsafe extern "C" fn write(
     len: c_int,
     offset: ffi::sqlite3_int64,
 ) -> c_int {
+    let _away = meter::away();
     let (Ok(len), Ok(offset)) = (usize::try_from(len), usize::try_from(offset)) else {
         return ffi::SQLITE_IOERR_WRITE;
     };
@@ -346,17 +366,20 @@ unsafe extern "C" fn write(
 }
 
 unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: ffi::sqlite3_int64) -> c_int {
+    let _away = meter::away();
     let Ok(size) = usize::try_from(size) else { return ffi::SQLITE_IOERR_TRUNCATE };
     // SAFETY: `open` filled it.
     code(vfs::truncate(unsafe { handle(file) }, size))
 }
 
 unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, _flags: c_int) -> c_int {
+    let _away = meter::away();
     // SAFETY: `open` filled it.
     code(vfs::sync(unsafe { handle(file) }))
 }
 
 unsafe extern "C" fn file_size(file: *mut ffi::sqlite3_file, out: *mut ffi::sqlite3_int64) -> c_int {
+    let _away = meter::away();
     // SAFETY: `open` filled it.
     match vfs::size(unsafe { handle(file) }) {
         Ok(size) => {
@@ -369,16 +392,19 @@ unsafe extern "C" fn file_size(file: *mut ffi::sqlite3_file, out: *mut ffi::sqli
 }
 
 unsafe extern "C" fn lock(file: *mut ffi::sqlite3_file, level: c_int) -> c_int {
+    let _away = meter::away();
     // SAFETY: `open` filled it.
     code(vfs::lock(unsafe { handle(file) }, level))
 }
 
 unsafe extern "C" fn unlock(file: *mut ffi::sqlite3_file, level: c_int) -> c_int {
+    let _away = meter::away();
     // SAFETY: `open` filled it.
     code(vfs::unlock(unsafe { handle(file) }, level))
 }
 
 unsafe extern "C" fn check_reserved(file: *mut ffi::sqlite3_file, out: *mut c_int) -> c_int {
+    let _away = meter::away();
     // SAFETY: `open` filled it.
     match vfs::check_reserved(unsafe { handle(file) }) {
         Ok(reserved) => {

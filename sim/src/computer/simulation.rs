@@ -10,7 +10,7 @@ use super::ffi;
 use super::observer::Observer;
 use super::operation::{Operation, Ordinals};
 use super::process::{Context, ProcessSpec};
-use super::trace::Event;
+use super::trace::{Event, Recording};
 use super::world::{
     Ending, LaneId, Machine, MachineId, Process, ProcessId, Runnable, State, Struck, Timer, World, enter,
 };
@@ -35,8 +35,8 @@ pub struct SimulationOptions {
     pub slow_ms: (i64, i64),
     /// How far a clock can jump, in ms.
     pub clock_jump_ms: (i64, i64),
-    /// Whether the story is told.
-    pub recording: bool,
+    /// How much of the run is listed as events.
+    pub recording: Recording,
 }
 
 impl Default for SimulationOptions {
@@ -50,7 +50,7 @@ impl Default for SimulationOptions {
             stall_ms: (1, 3_000),
             slow_ms: (1, 3_000),
             clock_jump_ms: (-2_000, 2_000),
-            recording: false,
+            recording: Recording::Off,
         }
     }
 }

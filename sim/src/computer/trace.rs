@@ -13,20 +13,40 @@ pub struct Event {
     pub text: String,
 }
 
+/// How much of a run is listed as events. The hash is the same at every level.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Recording {
+    /// Nothing: the hash alone.
+    #[default]
+    Off,
+    /// The story: what processes do, what strikes them, what changes in the files.
+    Story,
+    /// The story and every call into the operating system, by its point's name.
+    Calls,
+}
+
+impl From<bool> for Recording {
+    fn from(tells_the_story: bool) -> Self {
+        if tells_the_story { Self::Story } else { Self::Off }
+    }
+}
+
 /// The record of a run.
 #[derive(Debug)]
 pub struct Trace {
     hash: u64,
     folded: u64,
     events: Option<Vec<Event>>,
+    lists_calls: bool,
 }
 
 /// An odd constant (the golden ratio's fraction, as in splitmix64).
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Trace {
-    pub(super) fn new(recording: bool) -> Self {
-        Self { hash: GOLDEN, folded: 0, events: recording.then(Vec::new) }
+    pub(super) fn new(recording: Recording) -> Self {
+        let events = (recording > Recording::Off).then(Vec::new);
+        Self { hash: GOLDEN, folded: 0, events, lists_calls: recording == Recording::Calls }
     }
 
     /// Adds a number to the hash.
@@ -61,6 +81,11 @@ impl Trace {
     #[must_use]
     pub fn is_recording(&self) -> bool {
         self.events.is_some()
+    }
+
+    /// Whether calls into the operating system are listed too.
+    pub(super) fn lists_calls(&self) -> bool {
+        self.lists_calls
     }
 
     /// Lists an event, where events are listed.

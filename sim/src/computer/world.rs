@@ -116,12 +116,15 @@ pub(super) struct Stalled {
     others_steps: u64,
 }
 
+/// What a job does.
+pub(super) type Body = Box<dyn FnOnce()>;
+
 pub(super) struct Lane {
     pub(super) process: ProcessId,
     pub(super) incarnation: u32,
     pub(super) operation: Operation,
     pub(super) job: Option<Job>,
-    pub(super) queue: VecDeque<(&'static str, Box<dyn FnOnce()>)>,
+    pub(super) queue: VecDeque<(&'static str, Body)>,
     pub(super) queued: bool,
     /// Errors injected into the operation under way, which count once a caller has seen them.
     injected: Vec<Kind>,
@@ -283,6 +286,11 @@ impl World {
         state.choose_in_process(process, phase, role, offers)
     }
 
+    /// Looks at a file's bytes as the programs of a machine see them; `None` where there is no such file.
+    pub fn with_file<T>(&self, machine: MachineId, name: &str, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        self.state.borrow().machines.get(machine)?.disk.read(name).map(look)
+    }
+
     /// Counts an effect of a kind of event.
     pub fn had_effect(&self, kind: Kind) {
         self.state.borrow_mut().struck.effective[kind as usize] += 1;
@@ -356,7 +364,7 @@ impl State {
     }
 
     /// Gives a lane one more job.
-    pub(super) fn submit(&mut self, lane: LaneId, label: &'static str, body: Box<dyn FnOnce()>) {
+    pub(super) fn submit(&mut self, lane: LaneId, label: &'static str, body: Body) {
         self.lanes[lane].queue.push_back((label, body));
         if self.lanes[lane].job.is_none() {
             self.queue_lane(lane);
@@ -399,11 +407,7 @@ impl State {
     }
 
     fn choose_in_lane(&mut self, lane: LaneId, role: Role, errors: &[Kind]) -> Option<Decision> {
-        if !self.is_armed() {
-            return None;
-        }
-        let phase = self.lanes[lane].operation.phase;
-        let point = self.point_of_lane(lane, phase, role);
+        let point = self.armed_point(lane, role)?;
         let process = point.process;
         let mut offers = std::mem::take(&mut self.offers);
         offers.clear();
@@ -423,12 +427,8 @@ impl State {
         if !self.lane_is_alive(lane) {
             return Verdict::Fail(Kind::Kill);
         }
-        if !self.is_armed() {
-            return Verdict::Go;
-        }
+        let Some(point) = self.armed_point(lane, role) else { return Verdict::Go };
         let offers = [Offer::plain(Kind::HookKill), Offer::plain(Kind::HookError)];
-        let phase = self.lanes[lane].operation.phase;
-        let point = self.point_of_lane(lane, phase, role);
         let decision = self.decide(&point, &offers);
         self.hooked(self.lanes[lane].process, decision)
     }
@@ -454,6 +454,21 @@ impl State {
             }
             _ => Verdict::Go,
         }
+    }
+
+    /// The point of a call, where a choice is possible there; listed where calls are.
+    fn armed_point(&mut self, lane: LaneId, role: Role) -> Option<Point> {
+        let (is_armed, lists_calls) = (self.is_armed(), self.trace.lists_calls());
+        if !is_armed && !lists_calls {
+            return None;
+        }
+        let phase = self.lanes[lane].operation.phase;
+        let point = self.point_of_lane(lane, phase, role);
+        if lists_calls {
+            let at = point.name(&self.processes[point.process].name);
+            self.note(Some(point.process), || format!("-- {at}"));
+        }
+        is_armed.then_some(point)
     }
 
     fn point_of_lane(&mut self, lane: LaneId, phase: Phase, role: Role) -> Point {

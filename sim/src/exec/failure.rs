@@ -1,8 +1,10 @@
 //! Why an operation failed, and the one name of it that part X prints.
 
-use ackward::rules::Invalid;
+use ackward::rules::{Invalid, ReplayError};
 use ackward::shell::{RunOnceError, SendError};
-use ackward::storage::{ClaimError, EnqueueError, FinishError, RedriveError, StorageError};
+use ackward::storage::{
+    ApplyError, ClaimError, ConsumeError, EnqueueError, FinishError, RedriveError, StorageError,
+};
 
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +18,15 @@ pub enum Failure {
     /// The id exists with another quantity.
     #[error("{0}")]
     Conflict(EnqueueError),
+    /// The event was applied with another content, or its ledger row is missing.
+    #[error("{0}")]
+    Contradiction(ApplyError),
+    /// An event before this one is missing.
+    #[error("{0}")]
+    Gap(ApplyError),
+    /// The event after the consumer's last one is no longer held.
+    #[error("{0}")]
+    Resync(ReplayError),
     /// There is no such job, or it is not dead.
     #[error("{0}")]
     NotDead(RedriveError),
@@ -36,7 +47,9 @@ impl Failure {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Malformed(_) | Self::Invalid(_) | Self::NotDead(_) => "ValueError",
-            Self::Conflict(_) => "Conflict",
+            Self::Conflict(_) | Self::Contradiction(_) => "Conflict",
+            Self::Gap(_) => "Gap",
+            Self::Resync(_) => "ResyncRequired",
             Self::Storage(_) => "OperationalError",
             Self::Fault => "Fault",
             Self::Sender(name) => name,
@@ -80,6 +93,35 @@ impl From<RedriveError> for Failure {
             RedriveError::Hook(_) => Self::Fault,
             RedriveError::Storage(error) => error.into(),
             other => Self::NotDead(other),
+        }
+    }
+}
+
+impl From<ApplyError> for Failure {
+    fn from(error: ApplyError) -> Self {
+        match error {
+            gap @ ApplyError::Gap { .. } => Self::Gap(gap),
+            conflict @ ApplyError::Conflict { .. } => Self::Contradiction(conflict),
+            ApplyError::Hook(_) => Self::Fault,
+            ApplyError::Storage(error) => error.into(),
+        }
+    }
+}
+
+impl From<ConsumeError> for Failure {
+    fn from(error: ConsumeError) -> Self {
+        match error {
+            ConsumeError::Invalid(invalid) => invalid.into(),
+            ConsumeError::Apply(error) => error.into(),
+        }
+    }
+}
+
+impl From<ReplayError> for Failure {
+    fn from(error: ReplayError) -> Self {
+        match error {
+            ReplayError::Invalid(invalid) => invalid.into(),
+            resync @ ReplayError::ResyncRequired { .. } => Self::Resync(resync),
         }
     }
 }

@@ -16,11 +16,12 @@ use super::Reply;
 use super::arguments::Arguments;
 use super::courier::{self, Inline};
 use super::failure::Failure;
+use super::hex;
 
 /// The ranges of `exec` (M11).
 pub(super) const LIMITS: Limits = Limits::CONTRACT;
 
-/// The queue's file; closed only after a reopening that failed.
+/// The queue's file; it stays closed only where reopening it failed, and then the next operation tries again.
 pub(super) struct QueueFile {
     path: PathBuf,
     queue: Option<Inline<Queue>>,
@@ -33,8 +34,12 @@ impl QueueFile {
         Ok(file)
     }
 
-    pub(super) fn reopen(&mut self) -> Result<(), Failure> {
+    pub(super) fn close(&mut self) {
         self.queue = None;
+    }
+
+    /// Opens the file again, if it is closed.
+    pub(super) fn reopen(&mut self) -> Result<(), Failure> {
         self.lane()?;
         Ok(())
     }
@@ -167,9 +172,7 @@ fn stored(value: ValueRef<'_>) -> Value {
         ValueRef::Real(value) if value.is_finite() => value.into(),
         ValueRef::Real(value) => json!({"$float": value.to_string()}),
         ValueRef::Text(text) => String::from_utf8_lossy(text).into(),
-        ValueRef::Blob(blob) => {
-            json!({"$blob": blob.iter().map(|byte| format!("{byte:02x}")).collect::<String>()})
-        }
+        ValueRef::Blob(blob) => json!({"$blob": hex::write(blob)}),
     }
 }
 

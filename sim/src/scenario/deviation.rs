@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::error::suggestion;
 use super::field::text;
-use crate::choice::{Action, Deviation, PointName};
+use crate::choice::{Action, Deviation, Kind, Phase, PointName, PointNameError, Role};
 
 /// A deviation as the file writes it.
 #[derive(Serialize, Deserialize)]
@@ -30,7 +31,7 @@ impl Serialize for Deviation {
 impl<'de> Deserialize<'de> for PointName {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         text(from, "a text such as \"worker-a/1/claim#2/commit/journal.sync#1\"", |text| {
-            text.parse().map_err(|error: crate::choice::PointNameError| error.to_string())
+            text.parse().map_err(|error: PointNameError| format!("{error}{}", near(&error)))
         })
     }
 }
@@ -43,7 +44,14 @@ impl Serialize for PointName {
 
 impl<'de> Deserialize<'de> for Action {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        text(from, "a text such as \"kill\" or \"stall:1200ms\"", Action::parse)
+        text(from, "a text such as \"kill\" or \"stall:1200ms\"", |text| {
+            Action::parse(text).map_err(|allowed| {
+                let word = text.split_once(':').map_or(text, |(word, _)| word);
+                let known: Vec<_> = Kind::ALL.iter().skip(1).map(|kind| kind.as_str()).collect();
+                let is_known = known.contains(&word);
+                format!("{allowed}{}", if is_known { String::new() } else { suggestion(word, &known) })
+            })
+        })
     }
 }
 
@@ -51,4 +59,14 @@ impl Serialize for Action {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
     }
+}
+
+/// `; did you mean …?` where the wrong part of a name is near a right one.
+fn near(error: &PointNameError) -> String {
+    let (word, known): (_, Vec<_>) = match error {
+        PointNameError::Shape => return String::new(),
+        PointNameError::Phase(word) => (word, Phase::ALL.iter().map(|phase| phase.as_str()).collect()),
+        PointNameError::Role(word) => (word, Role::ALL.iter().map(|role| role.as_str()).collect()),
+    };
+    suggestion(word, &known)
 }

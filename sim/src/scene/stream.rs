@@ -22,14 +22,84 @@ use rand_chacha::rand_core::RngCore;
 use super::worker::options;
 use super::{SimFault, Stage, System};
 use crate::choice::{stable_hash, stream};
-use crate::computer::Context;
-use crate::judge::{self, Milestone, WatchedStore};
+use crate::computer::{Context, ProcessSpec, Simulation};
+use crate::judge::{self, Judged, Judges, Milestone, SAME_EVENTS, WatchedStore};
 use crate::scenario::{Consumer, Publisher};
 
 /// Where the publisher listens.
 pub(super) const ADDRESS: &str = "publisher-host:7000";
 /// How long a program waits before it tries again what failed.
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// Adds the publisher, whoever appends to its log, and the consumers.
+pub(super) fn populate<S: System>(
+    simulation: &mut Simulation,
+    stage: &Rc<Stage>,
+    judges: &Rc<RefCell<Judges>>,
+) {
+    let Some(publisher) = &stage.scenario.publisher else { return };
+    let (far, near) = (simulation.machine("publisher-host"), simulation.machine("consumer-host"));
+    let spec =
+        ProcessSpec { restarts: u32::MAX, restart_after_ms: 300, ..ProcessSpec::new("publisher", far) };
+    let shared = Rc::clone(stage);
+    simulation.process(spec, move |context| serve(context, Rc::clone(&shared)));
+    if publisher.grow > 0 {
+        // Outside of any machine that can fail: whoever appends to the log does so durably.
+        let desk = simulation.machine("author-host");
+        let shared = Rc::clone(stage);
+        simulation
+            .process(ProcessSpec::new("author", desk), move |context| author(context, Rc::clone(&shared)));
+    }
+    for consumer in &stage.scenario.consumers {
+        let spec = ProcessSpec {
+            restarts: u32::try_from(consumer.restarts).unwrap_or(u32::MAX),
+            restart_after_ms: consumer.restart_after_ms,
+            ..ProcessSpec::new(consumer.name.as_str(), near)
+        };
+        let file = consumer.store_file();
+        let (post, shared) = (Rc::new(consumer.clone()), Rc::clone(stage));
+        let process = simulation
+            .process(spec, move |context| S::consume(context, Rc::clone(&post), Rc::clone(&shared)));
+        let mut judges = judges.borrow_mut();
+        if !judges.stores.iter().any(|store| store.file.judged().file == file) {
+            judges.add_store(Judged::new(near, file.as_str(), Durability::Extra));
+        }
+        if let Some(store) = judges.stores.iter_mut().find(|store| store.file.judged().file == file) {
+            store.consumers.push(process);
+        }
+    }
+}
+
+/// Whether every store holds all that the log holds, or its consumers were told that they need a resync.
+pub(super) fn has_caught_up(stage: &Stage, judges: &Judges) -> bool {
+    let (first, end) = stage.log.span();
+    if stage.resyncs.get() >= stage.scenario.consumers.len() {
+        return true;
+    }
+    stage.log.is_complete()
+        && first == 0
+        && judges.stores.iter().all(|store| store.file.model().0.state().0 + 1 == end)
+}
+
+/// Every store holds exactly the log's first events, no other and none twice.
+pub(super) fn check(stage: &Stage, judges: &mut Judges, at_us: i64) {
+    let (_, end) = stage.log.span();
+    let mut broken = Vec::new();
+    for store in &judges.stores {
+        let model = &store.file.model().0;
+        let (last, total) = model.state();
+        let wrong = model.ledger().iter().find(|(seq, delta)| EventLog::delta(**seq) != **delta);
+        if last >= end || wrong.is_some() || total != EventLog::total(0, last + 1) {
+            broken.push(format!(
+                "{}: cursor {last}, total {total}, first wrong event {wrong:?}",
+                store.file.judged().file
+            ));
+        }
+    }
+    for detail in broken {
+        judges.fail(SAME_EVENTS, at_us, detail);
+    }
+}
 
 /// The publisher's log, which outlives its process.
 #[derive(Debug, Default)]

@@ -1,5 +1,7 @@
 //! The worker loop over a real queue file, in virtual time: M10, Q49 to Q54, and what it outlives.
 
+#![expect(clippy::disallowed_methods, reason = "a test in virtual time")]
+
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;

@@ -62,42 +62,39 @@ impl Store {
     pub fn apply_event(&mut self, event: StreamEvent, fault: &mut dyn Fault) -> Result<Applied, ApplyError> {
         let transaction = Immediate::begin(&self.connection)?;
         let applied = apply(&self.connection, event, fault)?;
-        settle(transaction, applied == Applied::New, &mut self.settled)?;
+        settle(transaction, applied == Applied::New, event.seq, &mut self.durable)?;
         Ok(applied)
     }
 }
 
 /// Ends a transaction whose events are about to be acknowledged. What was changed is committed; what was
-/// only found there is committed anew where this connection has not committed yet, or does not know whether
-/// it did: the process that applied it may have been killed, or its COMMIT failed, after the journal was
-/// unlinked and before the directory was synced, and a power cut would then take back what we acknowledge.
+/// only found there is committed anew, unless this connection has itself committed up to there: whoever applied
+/// it may have been killed, or its COMMIT failed, after the journal was unlinked and before the directory was
+/// synced, and a power cut would then take back what we acknowledge. `last` is the last event of the
+/// transaction.
 pub(super) fn settle(
     transaction: Immediate<'_>,
     changed: bool,
-    settled: &mut bool,
+    last: Seq,
+    durable: &mut Cursor,
 ) -> Result<(), StorageError> {
-    if *settled && !changed {
+    if !changed && durable.covers(last) {
         return Ok(());
     }
-    if !changed {
-        rewrite(transaction.connection())?;
-    }
-    let committed = transaction.commit();
-    *settled = match committed {
-        Ok(()) => true,
-        Err(StorageError::CommitUnknown(_)) => false,
-        Err(_) => *settled,
-    };
-    committed
+    let last = if changed { last.into() } else { rewrite(transaction.connection())? };
+    transaction.commit()?;
+    *durable = last;
+    Ok(())
 }
 
-/// Writes the checkpoint's row as it is. SQLite leaves out a write that changes nothing, so there and back.
-fn rewrite(connection: &Connection) -> Result<(), StorageError> {
-    let last = state(connection)?.last.get();
+/// Writes the checkpoint's row as it is, and returns the cursor. SQLite leaves out a write that changes
+/// nothing, so there and back.
+fn rewrite(connection: &Connection) -> Result<Cursor, StorageError> {
+    let last = state(connection)?.last;
     let mut update = connection.prepare_cached(UPDATE_LAST)?;
-    update.execute([last ^ 1])?;
-    update.execute([last])?;
-    Ok(())
+    update.execute([last.get() ^ 1])?;
+    update.execute([last.get()])?;
+    Ok(last)
 }
 
 const UPDATE_LAST: &str = "UPDATE checkpoint SET last = ?1 WHERE id = 1";

@@ -72,11 +72,11 @@ impl Store {
             // SQLite has rolled everything back by itself (disk full, I/O error).
             return Batch { consumed: Vec::new(), ..batch };
         }
-        if batch.consumed.is_empty() {
+        let Some(last) = batch.consumed.last() else {
             return batch;
-        }
+        };
         let changed = batch.consumed.iter().any(|line| line.applied == Applied::New);
-        match settle(transaction, changed, &mut self.settled) {
+        match settle(transaction, changed, last.seq, &mut self.durable) {
             Ok(()) => batch,
             Err(error) => Batch::failed(error),
         }

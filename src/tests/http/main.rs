@@ -1,5 +1,7 @@
 //! The HTTP path with real processes, files and loopback sockets: part W, part Y, M10 and Q60.
 
+#![expect(clippy::disallowed_methods, reason = "a test on real threads, clocks and sockets")]
+
 mod crash;
 mod load;
 mod peers;

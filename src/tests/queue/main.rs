@@ -1,6 +1,8 @@
 //! The lease queue against its contract, clause by clause, on real files. After every operation of the
 //! [`Bed`] a second connection proves that no lock is left (Q5).
 
+#![expect(clippy::disallowed_methods, reason = "tests start processes and wait for them in real time")]
+
 mod claim;
 mod courier;
 mod enqueue;

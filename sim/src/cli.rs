@@ -1,0 +1,205 @@
+//! The commands of `cargo sim`: their arguments, and how their results become exit codes.
+//!
+//! What a run is and what judges it belongs to the library; here is only what a person or a CI job sees.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the command line measures real time, starts processes and looks at the environment"
+)]
+
+mod bench;
+mod child;
+mod folder;
+mod fuzz;
+mod json;
+mod outcome;
+mod panics;
+mod pool;
+mod progress;
+mod run;
+mod table;
+mod text;
+
+use std::io::{self, IsTerminal, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use ackward_sim::exec;
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+/// Greatest seed: a range of seeds never runs over.
+const SEED_MAX: u64 = i64::MAX as u64;
+
+/// How a command ended; the number is the process's exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Exit {
+    /// All held.
+    Held = 0,
+    /// A property failed, or what was expected did not happen.
+    Failed = 1,
+    /// The arguments or a scenario file are wrong, or the system failed.
+    Usage = 2,
+    /// The same seed did not give the same run.
+    Nondeterministic = 3,
+}
+
+/// Replays any race, crash or lost ACK in the lease queue from a seed.
+///
+/// Without a command: fuzzes every scenario of the scenario folder for about 20 seconds in all.
+#[derive(Parser)]
+#[command(name = "cargo sim", bin_name = "cargo sim", version, max_term_width = 100)]
+#[command(after_help = "Exit codes:
+  0  every property held
+  1  a property failed, something expected was never reached, or a canary was not caught
+  2  the arguments or a scenario file are wrong
+  3  the same seed did not give the same run
+
+Examples:
+  cargo sim
+  cargo sim run scenarios/storm.toml --seed 7
+  cargo sim fuzz scenarios/storm.toml --time 60s")]
+struct Cli {
+    /// The folder of scenario files; else ./scenarios, else the one of this workspace.
+    #[arg(long, global = true, value_name = "DIR")]
+    scenarios: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs one seed of a scenario and tells its story.
+    #[command(after_help = "Example:
+  cargo sim run scenarios/storm.toml --seed 7 --trace")]
+    Run(RunArgs),
+    /// Runs many seeds of one or more scenarios, on all cores.
+    #[command(after_help = "Examples:
+  cargo sim fuzz
+  cargo sim fuzz scenarios/storm.toml --time 60s
+  cargo sim fuzz scenarios/storm.toml --start 1000 --seeds 5000 --jobs 2 --json")]
+    Fuzz(FuzzArgs),
+    /// Reads one JSON operation a line and prints one JSON result a line, on real SQLite files.
+    #[command(after_help = "Example:
+  echo '{\"op\":\"claim\",\"owner\":\"worker-a\",\"now_ms\":0}' | cargo sim exec")]
+    Exec {
+        /// Keep and reuse DIR/queue.db and DIR/store.db; without it the files are temporary.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+    /// Measures how fast simulations run on one core, and where the time goes.
+    #[command(after_help = "Example:
+  cargo sim bench --rounds 9")]
+    Bench {
+        /// How often each measurement is taken; the median is printed. 1 to 1000.
+        #[arg(long, value_name = "N", default_value_t = 5, value_parser = text::whole(1, 1_000))]
+        rounds: u64,
+    },
+    /// Prints a completion script for a shell.
+    #[command(after_help = "Example:
+  cargo sim completions bash > ~/.local/share/bash-completion/completions/ackward-sim")]
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Answers requests of the fuzzing process on standard input.
+    #[command(hide = true)]
+    Child,
+}
+
+#[derive(Args)]
+struct RunArgs {
+    /// The scenario file.
+    file: PathBuf,
+    /// The seed, 0 to 2^63-1.
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
+    seed: u64,
+    /// Also list every call into the operating system with its point's name.
+    #[arg(long)]
+    trace: bool,
+    /// Print one JSON object instead.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args, Default)]
+struct FuzzArgs {
+    /// The scenario files; without any, all of the scenario folder.
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// How many seeds of each scenario, 1 to 1000000000.
+    #[arg(long, value_name = "N", conflicts_with = "time", value_parser = text::whole(1, 1_000_000_000))]
+    seeds: Option<u64>,
+    /// How long in all, such as 500ms, 60s or 5m; split evenly over the scenarios. Default 20s.
+    #[arg(long, value_name = "TIME", value_parser = text::parse_duration)]
+    time: Option<Duration>,
+    /// The first seed, 0 to 2^63-1. Default 1.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
+    start: Option<u64>,
+    /// How many processes run at a time, 1 to 256; else one a core. Results do not depend on it.
+    #[arg(long, value_name = "N", value_parser = text::whole(1, 256))]
+    jobs: Option<u64>,
+    /// Print one JSON object instead; timings are apart, under `timings`.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command line of this process.
+pub(crate) fn main() -> ExitCode {
+    let exit = match command(Cli::parse()) {
+        Ok(exit) => exit,
+        // Whoever reads the output has seen enough.
+        Err(error) if is_broken_pipe(&error) => Exit::Held,
+        Err(error) => {
+            // Nothing is left to be done where even that cannot be written.
+            let _ = writeln!(io::stderr(), "error: {error:#}");
+            Exit::Usage
+        }
+    };
+    ExitCode::from(exit as u8)
+}
+
+fn command(cli: Cli) -> anyhow::Result<Exit> {
+    let folder = cli.scenarios.as_deref();
+    match cli.command {
+        None => fuzz::fuzz(folder, &FuzzArgs::default()),
+        Some(Command::Run(args)) => run::run(&args),
+        Some(Command::Fuzz(args)) => fuzz::fuzz(folder, &args),
+        Some(Command::Exec { dir }) => {
+            let terminal = io::stderr().is_terminal();
+            exec::run_explained(dir.as_deref(), io::stdin().lock(), io::stdout().lock(), |failure| {
+                if terminal {
+                    eprintln!("{failure}");
+                }
+            })?;
+            Ok(Exit::Held)
+        }
+        Some(Command::Bench { rounds }) => bench::bench(folder, rounds),
+        Some(Command::Completions { shell }) => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "ackward-sim", &mut script);
+            io::stdout().write_all(&script)?;
+            Ok(Exit::Held)
+        }
+        Some(Command::Child) => child::serve(),
+    }
+}
+
+/// How many processes to run at a time.
+fn jobs(asked: Option<u64>) -> usize {
+    asked.map_or_else(
+        || std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(256),
+        |jobs| usize::try_from(jobs).unwrap_or(1),
+    )
+}
+
+/// Whether colours may be used on standard output.
+fn has_colour() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

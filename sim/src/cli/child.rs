@@ -1,0 +1,133 @@
+//! The processes that run seeds for `fuzz`: SQLite's random numbers are one generator per OS process, so that
+//! simulations run in parallel only in processes of their own.
+//!
+//! A request is one JSON line on standard input, an answer one on standard output.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::rc::Rc;
+use std::sync::mpsc;
+
+use ackward_sim::campaign::{self, Tally};
+use ackward_sim::scenario::Scenario;
+use ackward_sim::scene::Real;
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+use super::folder::Entry;
+use super::{Exit, panics};
+
+/// A range of seeds of a scenario.
+#[derive(Debug, Serialize, Deserialize)]
+struct Request {
+    /// The file's name, for errors.
+    file: String,
+    /// Its text.
+    text: String,
+    start: u64,
+    count: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Answer {
+    Tally(Box<Tally>),
+    /// The simulator panicked; the process ends.
+    Panicked(String),
+}
+
+/// A running child.
+pub(crate) struct Child {
+    process: std::process::Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Child {
+    /// Starts this program anew.
+    pub(crate) fn spawn() -> anyhow::Result<Self> {
+        let program = std::env::current_exe().context("the path of this program")?;
+        let mut process = Command::new(program)
+            .arg("child")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("starting a child process")?;
+        let input = process.stdin.take().context("a child's standard input")?;
+        let output = BufReader::new(process.stdout.take().context("a child's standard output")?);
+        Ok(Self { process, input, output })
+    }
+
+    /// Runs seeds. An error says how the child died; it is of no use any more.
+    pub(crate) fn run(&mut self, entry: &Entry, start: u64, count: u64) -> Result<Tally, String> {
+        let request = Request { file: entry.path.clone(), text: entry.text.clone(), start, count };
+        match self.exchange(&request) {
+            Ok(Some(Answer::Tally(tally))) => Ok(*tally),
+            Ok(Some(Answer::Panicked(text))) => Err(text),
+            Ok(None) | Err(_) => Err(self.process.wait().map_or_else(|error| error.to_string(), died)),
+        }
+    }
+
+    /// `None` where the child is gone.
+    fn exchange(&mut self, request: &Request) -> io::Result<Option<Answer>> {
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        self.input.write_all(&line)?;
+        let mut answer = String::new();
+        self.output.read_line(&mut answer)?;
+        if answer.is_empty() {
+            return Ok(None);
+        }
+        Ok(serde_json::from_str(&answer).map(Some)?)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn died(status: ExitStatus) -> String {
+    format!("a child process died ({status})")
+}
+
+/// Answers requests until standard input ends.
+pub(crate) fn serve() -> anyhow::Result<Exit> {
+    panics::keep_quiet();
+    let (sender, requests) = mpsc::channel();
+    // Not simulated code.
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines() {
+            let Ok(line) = line else { break };
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+        // The parent waits for each answer before it goes away, unless it was killed: then nobody wants one.
+        std::process::exit(Exit::Held as i32);
+    });
+    let mut known: Option<(String, Rc<Scenario>)> = None;
+    for line in requests {
+        let request: Request = serde_json::from_str(&line).context("a request of the parent")?;
+        let scenario = match known.take().filter(|(text, _)| *text == request.text) {
+            Some((_, scenario)) => scenario,
+            None => Rc::new(Scenario::parse(&request.file, request.text.as_bytes())?),
+        };
+        let tally = panics::guarded(|| campaign::run_seeds::<Real>(&scenario, request.start, request.count));
+        let has_panicked = tally.is_err();
+        let answer = tally.map_or_else(Answer::Panicked, |tally| Answer::Tally(Box::new(tally)));
+        let mut answer = serde_json::to_vec(&answer)?;
+        answer.push(b'\n');
+        let mut output = io::stdout().lock();
+        output.write_all(&answer)?;
+        output.flush()?;
+        if has_panicked {
+            // What the panic left behind could sway the next run.
+            return Ok(Exit::Failed);
+        }
+        known = Some((request.text, scenario));
+    }
+    Ok(Exit::Held)
+}

@@ -1,0 +1,87 @@
+//! `cargo sim` and `cargo sim fuzz`: many seeds of many scenarios.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::folder::{Entry, entries};
+use super::outcome::{Outcome, Problem};
+use super::pool::{Budget, Pool};
+use super::progress::Progress;
+use super::{Exit, FuzzArgs, jobs, json, table};
+
+/// How long all scenarios take where nothing is said.
+const TIME: Duration = Duration::from_secs(20);
+/// Seeds beyond this are not run, however long the time.
+const SEEDS_MAX: u64 = 1_000_000_000;
+
+/// A scenario, what came of it, and what is wrong with that.
+pub(crate) struct Finding {
+    pub(crate) entry: Entry,
+    pub(crate) outcome: Outcome,
+    pub(crate) problem: Option<Problem>,
+}
+
+/// Runs the command.
+pub(crate) fn fuzz(folder: Option<&Path>, args: &FuzzArgs) -> anyhow::Result<Exit> {
+    let entries = entries(folder, &args.files)?;
+    let began = Instant::now();
+    let findings = campaign(entries, args, began)?;
+    let mut output = io::stdout().lock();
+    if args.json {
+        json::findings(&mut output, &findings, began.elapsed())?;
+    } else {
+        table::print(&mut output, &findings)?;
+    }
+    output.flush()?;
+    Ok(findings
+        .iter()
+        .filter_map(|finding| finding.problem.as_ref())
+        .map(|p| p.exit)
+        .max()
+        .unwrap_or(Exit::Held))
+}
+
+fn campaign(entries: Vec<Entry>, args: &FuzzArgs, began: Instant) -> anyhow::Result<Vec<Finding>> {
+    let count = entries.len();
+    let mut pool = Pool::new(jobs(args.jobs));
+    let deadline = began + args.time.unwrap_or(TIME);
+    let length = args
+        .seeds
+        .map_or_else(|| millis(args.time.unwrap_or(TIME)), |seeds| seeds.saturating_mul(count as u64));
+    let progress = Progress::new(length, began, !args.json);
+    let mut findings = Vec::new();
+    for (at, entry) in entries.into_iter().enumerate() {
+        // What a scenario leaves of its share goes to those after it.
+        let share = deadline.saturating_duration_since(Instant::now())
+            / u32::try_from(count - at).unwrap_or(u32::MAX);
+        let budget = args.seeds.map_or_else(|| Budget::Time(share, seeds_that_matter(&entry)), Budget::Seeds);
+        let before = args.seeds.unwrap_or_default().saturating_mul(at as u64);
+        let on_progress = |outcome: &Outcome| {
+            let position =
+                args.seeds.map_or_else(|| millis(began.elapsed()), |_| before + outcome.tally.seeds);
+            progress.set(position, || message(&entry, outcome));
+        };
+        let outcome = pool.run(&entry, args.start.unwrap_or(1), budget, &on_progress)?;
+        let problem = outcome.problem(&entry);
+        findings.push(Finding { entry, outcome, problem });
+    }
+    progress.clear();
+    Ok(findings)
+}
+
+/// Where nothing is left to chance, more seeds than the scenario asks for show nothing new.
+fn seeds_that_matter(entry: &Entry) -> u64 {
+    let is_random = entry.scenario.faults.probabilities().iter().any(|(_, probability)| *probability > 0.0);
+    if is_random { SEEDS_MAX } else { entry.scenario.expect.seeds.unsigned_abs() }
+}
+
+fn message(entry: &Entry, outcome: &Outcome) -> String {
+    let failed =
+        if outcome.tally.failed > 0 { format!(", {} failed", outcome.tally.failed) } else { String::new() };
+    format!("{}: {} seeds{failed}", entry.path, outcome.tally.seeds)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

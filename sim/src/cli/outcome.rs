@@ -1,0 +1,245 @@
+//! What came of a scenario's seeds, and what that means: the verdict, the exit code, the last lines.
+
+use ackward_sim::campaign::{Failure, Tally};
+use serde::Serialize;
+
+use super::Exit;
+use super::folder::Entry;
+use super::text::grouped;
+
+/// What came of a scenario's seeds.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) tally: Tally,
+    /// Chunks whose child died, by their first seed.
+    pub(crate) deaths: Vec<Death>,
+    /// A run in a fresh process that differed from the one before.
+    pub(crate) cold: Option<Cold>,
+    /// Real time, in seconds.
+    pub(crate) seconds: f64,
+}
+
+/// A chunk whose child died.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Death {
+    pub(crate) start: u64,
+    pub(crate) count: u64,
+    pub(crate) how: String,
+}
+
+/// The same seed in two processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct Cold {
+    pub(crate) seed: u64,
+    #[serde(serialize_with = "hex")]
+    pub(crate) warm: u64,
+    #[serde(serialize_with = "hex")]
+    pub(crate) cold: u64,
+}
+
+/// Why a scenario is not green.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) exit: Exit,
+    /// One or two words for the table.
+    pub(crate) word: String,
+    /// What is wrong, on one line.
+    pub(crate) what: String,
+    /// More of it.
+    pub(crate) detail: String,
+    /// The command that shows it again.
+    pub(crate) command: String,
+}
+
+impl Outcome {
+    /// Adds what came of a chunk.
+    pub(crate) fn merge(&mut self, tally: Tally) {
+        self.tally.merge(tally);
+    }
+
+    /// Adds a chunk whose child died.
+    pub(crate) fn bury(&mut self, death: Death) {
+        self.deaths.push(death);
+        self.deaths.sort();
+    }
+
+    /// What is wrong first, the worst kind before others; `None` where all is well.
+    pub(crate) fn problem(&self, entry: &Entry) -> Option<Problem> {
+        self.nondeterminism(entry)
+            .or_else(|| self.death(entry))
+            .or_else(|| self.broken(entry))
+            .or_else(|| self.unfailed(entry))
+            .or_else(|| self.missing(entry))
+    }
+
+    /// The word for the table where nothing is wrong.
+    pub(crate) fn good_word(&self, entry: &Entry) -> String {
+        let expected = entry.scenario.expect.fails.as_deref();
+        match expected.and_then(|property| self.tally.broken.get(property)) {
+            Some(caught) => format!("caught at seed {}", caught.first.seed),
+            None if expected.is_some() => "not caught yet".to_owned(),
+            None => "held".to_owned(),
+        }
+    }
+
+    fn nondeterminism(&self, entry: &Entry) -> Option<Problem> {
+        let warm =
+            self.tally.nondeterministic.first().map(|seed| (*seed, "run twice in one process".to_owned()));
+        let cold = self.cold.map(|Cold { seed, warm, cold }| {
+            (seed, format!("in one process its hash is {warm:016x}, in a fresh one {cold:016x}"))
+        });
+        let (seed, detail) = warm.or(cold)?;
+        let what = format!("seed {seed} is not deterministic");
+        let command = entry.replay(seed);
+        Some(Problem {
+            exit: Exit::Nondeterministic,
+            word: "not deterministic".to_owned(),
+            what,
+            detail,
+            command,
+        })
+    }
+
+    fn death(&self, entry: &Entry) -> Option<Problem> {
+        let Death { start, count, how } = self.deaths.first()?;
+        let what = format!("seeds {start} to {} did not end", start + count.saturating_sub(1));
+        let command = format!("{} --jobs 1", entry.fuzz(*start, *count));
+        Some(Problem { exit: Exit::Failed, word: "died".to_owned(), what, detail: how.clone(), command })
+    }
+
+    /// The first seed that broke a property that was not expected to break.
+    fn broken(&self, entry: &Entry) -> Option<Problem> {
+        let expected = entry.scenario.expect.fails.as_deref();
+        let unexpected = self.tally.broken.iter().filter(|(property, _)| Some(property.as_str()) != expected);
+        let first: &Failure =
+            unexpected.map(|(_, broken)| &broken.first).min_by_key(|failure| failure.seed)?;
+        let what = format!("seed {} breaks {}", first.seed, first.property);
+        let (detail, command) = (first.detail.clone(), entry.replay(first.seed));
+        Some(Problem { exit: Exit::Failed, word: format!("broke {}", first.property), what, detail, command })
+    }
+
+    /// A canary whose bug was not found.
+    fn unfailed(&self, entry: &Entry) -> Option<Problem> {
+        let expected = entry.scenario.expect.fails.as_deref()?;
+        if self.tally.broken.contains_key(expected) || !self.has_enough(entry) {
+            return None;
+        }
+        let what = format!("no seed breaks {expected}, as expect.fails says");
+        Some(self.unseen(entry, "not caught", what))
+    }
+
+    fn missing(&self, entry: &Entry) -> Option<Problem> {
+        let missing = self.tally.missing(&entry.scenario);
+        if missing.is_empty() {
+            return None;
+        }
+        let what = format!("never reached: {}", missing.join(", "));
+        Some(self.unseen(entry, "never reached", what))
+    }
+
+    fn unseen(&self, entry: &Entry, word: &str, what: String) -> Problem {
+        let least = entry.scenario.expect.seeds;
+        let detail = format!("in {} seeds; expect.seeds is {least}", grouped(self.tally.seeds));
+        let start = self.tally.sample.map_or(1, |last| (last.seed + 1).saturating_sub(self.tally.seeds));
+        let command = entry.fuzz(start, self.tally.seeds);
+        Problem { exit: Exit::Failed, word: word.to_owned(), what, detail, command }
+    }
+
+    fn has_enough(&self, entry: &Entry) -> bool {
+        self.tally.seeds >= entry.scenario.expect.seeds.unsigned_abs()
+    }
+}
+
+impl Problem {
+    /// The problem with its scenario; the last line is the command.
+    pub(crate) fn in_full(&self, entry: &Entry) -> String {
+        let head = format!("{}: {}", entry.path, self.what);
+        let detail = self.detail.lines().map(|line| format!("  {line}"));
+        let lines = std::iter::once(head).chain(detail).chain([self.command.clone()]);
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn hex<S: serde::Serializer>(hash: &u64, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&format_args!("{hash:016x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use ackward_sim::campaign::Broken;
+    use ackward_sim::scenario::Scenario;
+
+    use super::*;
+
+    fn entry(more: &str) -> Entry {
+        let text = format!("about = \"x\"\n[[job]]\nid = \"a\"\n[[worker]]\nname = \"w\"\n{more}");
+        let scenario = Scenario::parse("x.toml", text.as_bytes()).unwrap();
+        Entry { path: "x.toml".to_owned(), text, scenario }
+    }
+
+    fn broke(property: &str, seed: u64) -> Outcome {
+        let (property, detail) = (property.to_owned(), "here".to_owned());
+        let first = Failure { seed, property: property.clone(), detail, deviations: Vec::new() };
+        let mut outcome = Outcome::default();
+        outcome.tally.seeds = 500;
+        outcome.tally.broken.insert(property, Broken { seeds: 1, first });
+        outcome
+    }
+
+    fn exit(outcome: &Outcome, entry: &Entry) -> Exit {
+        outcome.problem(entry).map_or(Exit::Held, |problem| problem.exit)
+    }
+
+    #[test]
+    fn a_broken_property_ends_with_its_replay() {
+        let entry = entry("");
+        let problem = broke("settles", 7).problem(&entry).unwrap();
+        assert_eq!(problem.exit, Exit::Failed);
+        let text = problem.in_full(&entry);
+        assert_eq!(text, "x.toml: seed 7 breaks settles\n  here\ncargo sim run x.toml --seed 7");
+    }
+
+    #[test]
+    fn a_canary_must_fail_as_it_says() {
+        let entry = entry("[expect]\nfails = \"settles\"\nseeds = 500");
+        assert_eq!(exit(&broke("settles", 7), &entry), Exit::Held);
+        assert_eq!(broke("settles", 7).good_word(&entry), "caught at seed 7");
+        assert_eq!(exit(&broke("effect-once", 7), &entry), Exit::Failed);
+        let mut green = Outcome::default();
+        green.tally.seeds = 499;
+        assert_eq!(exit(&green, &entry), Exit::Held);
+        green.tally.seeds = 500;
+        assert_eq!(exit(&green, &entry), Exit::Failed);
+    }
+
+    #[test]
+    fn what_is_expected_sometimes_is_judged_from_its_seed_count_on() {
+        let entry = entry("[expect]\nsometimes = [\"reclaim\"]\nseeds = 20");
+        let mut outcome = Outcome::default();
+        outcome.tally.seeds = 19;
+        assert_eq!(exit(&outcome, &entry), Exit::Held);
+        outcome.tally.seeds = 20;
+        assert_eq!(outcome.problem(&entry).unwrap().what, "never reached: reclaim");
+    }
+
+    #[test]
+    fn a_run_that_is_not_deterministic_weighs_more_than_a_failure() {
+        let entry = entry("");
+        let mut warm = broke("settles", 1);
+        warm.tally.nondeterministic = vec![9];
+        assert_eq!(warm.problem(&entry).unwrap().what, "seed 9 is not deterministic");
+        assert_eq!(exit(&warm, &entry), Exit::Nondeterministic);
+        let mut cold = broke("settles", 1);
+        cold.cold = Some(Cold { seed: 3, warm: 1, cold: 2 });
+        assert_eq!(exit(&cold, &entry), Exit::Nondeterministic);
+    }
+
+    #[test]
+    fn a_dead_child_names_its_chunk() {
+        let mut outcome = Outcome::default();
+        outcome.bury(Death { start: 65, count: 64, how: "a child process died (signal: 9)".to_owned() });
+        let problem = outcome.problem(&entry("")).unwrap();
+        assert_eq!(problem.what, "seeds 65 to 128 did not end");
+        assert_eq!(problem.command, "cargo sim fuzz x.toml --start 65 --seeds 64 --jobs 1");
+    }
+}

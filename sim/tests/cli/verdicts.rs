@@ -1,0 +1,101 @@
+//! Exit codes and last lines.
+
+use std::process::Output;
+
+use super::{LATE, PLAIN, folder, sim, text_of};
+
+#[test]
+fn what_holds_exits_0() {
+    let output = fuzz(PLAIN, "5");
+    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output.stdout));
+    assert!(text_of(&output.stdout).trim_end().ends_with("held    |"), "{}", text_of(&output.stdout));
+}
+
+#[test]
+fn a_broken_property_exits_1_and_ends_with_a_command_that_shows_it_again() {
+    for start in ["fuzz", "run"] {
+        let folder = folder(&[("it is late.toml", LATE)]);
+        let file = folder.path().join("it is late.toml");
+        let output =
+            sim(&[start, file.to_str().unwrap()].iter().chain(more(start)).copied().collect::<Vec<_>>());
+        let text = text_of(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        let lines: Vec<_> = text.lines().collect();
+        let [.., what, detail, command] = lines[..] else { panic!("{text}") };
+        assert!(what.ends_with("seed 3 breaks settles"), "{what}");
+        assert!(detail.contains("cake is pending"), "{detail}");
+        // The shell understands it.
+        let command = command.replace("cargo sim", env!("CARGO_BIN_EXE_ackward-sim"));
+        let again =
+            std::process::Command::new("sh").args(["-c", &command]).current_dir(super::top()).output();
+        let again = again.unwrap();
+        assert_eq!(again.status.code(), Some(1), "{}", text_of(&again.stderr));
+        assert!(text_of(&again.stdout).starts_with("seed      3\n"));
+    }
+}
+
+fn more(command: &str) -> &'static [&'static str] {
+    if command == "run" { &["--seed", "3"] } else { &["--start", "3", "--seeds", "4"] }
+}
+
+#[test]
+fn what_is_never_reached_exits_1_once_enough_seeds_were_run() {
+    let text = format!("{PLAIN}[expect]\nsometimes = [\"done\", \"dead-permanent\"]\nseeds = 5\n");
+    let output = fuzz(&text, "4");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text_of(&output.stdout).contains("NOT dead-permanent"));
+    let output = fuzz(&text, "5");
+    let text = text_of(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("never reached: dead-permanent"), "{text}");
+    assert!(text.lines().last().unwrap().ends_with("--start 1 --seeds 5"), "{text}");
+}
+
+#[test]
+fn a_canary_must_fail_as_it_says() {
+    let expect = "[expect]\nfails = \"settles\"\nseeds = 5\n";
+    let caught = fuzz(&LATE.replace("[[job]]", &format!("{expect}[[job]]")), "5");
+    assert_eq!(caught.status.code(), Some(0), "{}", text_of(&caught.stdout));
+    assert!(text_of(&caught.stdout).contains("caught at seed 1"));
+    let alive = fuzz(&format!("{PLAIN}{expect}"), "5");
+    assert_eq!(alive.status.code(), Some(1));
+    assert!(text_of(&alive.stdout).contains("no seed breaks settles"));
+    let other =
+        fuzz(&LATE.replace("[[job]]", &format!("{}[[job]]", expect.replace("settles", "no-panic"))), "5");
+    assert_eq!(other.status.code(), Some(1));
+    assert!(text_of(&other.stdout).contains("seed 1 breaks settles"));
+}
+
+#[test]
+fn the_verdict_of_a_campaign_is_that_of_its_worst_scenario() {
+    let folder = folder(&[("a.toml", PLAIN), ("b.toml", LATE), ("c.toml", PLAIN)]);
+    let args = ["--scenarios", folder.path().to_str().unwrap(), "fuzz", "--seeds", "2", "--json"];
+    let output = sim(&args);
+    assert_eq!(output.status.code(), Some(1));
+    let campaign: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let verdicts: Vec<_> =
+        campaign["scenarios"].as_array().unwrap().iter().map(|s| s["verdict"].clone()).collect();
+    assert_eq!(verdicts, ["held", "broke settles", "held"]);
+}
+
+#[test]
+fn a_scripted_deviation_that_does_not_happen_is_reported() {
+    let at = |claim: u32| format!("w/1/claim#{claim}/commit/journal.sync#1");
+    let text = format!(
+        "{PLAIN}[[deviation]]\nat = \"{}\"\ndo = \"kill\"\n[[deviation]]\nat = \"{}\"\ndo = \"kill\"\n",
+        at(1),
+        at(77)
+    );
+    let folder = folder(&[("x.toml", &text)]);
+    let output = sim(&["run", folder.path().join("x.toml").to_str().unwrap()]);
+    let (story, errors) = (text_of(&output.stdout), text_of(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{story}");
+    assert!(story.contains(&format!("!! kill at {}", at(1))), "{story}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+    assert!(errors.starts_with("warning: ") && errors.contains(&format!("{} = kill", at(77))), "{errors}");
+}
+
+fn fuzz(text: &str, seeds: &str) -> Output {
+    let folder = folder(&[("x.toml", text)]);
+    sim(&["fuzz", folder.path().join("x.toml").to_str().unwrap(), "--seeds", seeds])
+}
