@@ -1,7 +1,6 @@
 //! Memory stays flat over many seeds that crash: no coroutine, file or world is left behind.
 //! `ACKWARD_SOAK` sets the number of seeds.
 
-#![expect(clippy::disallowed_methods, reason = "a test on real threads, clocks and sockets")]
 #![cfg(target_os = "linux")]
 
 mod common;

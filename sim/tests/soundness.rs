@@ -1,8 +1,6 @@
 //! The real queue passes every curated scenario, with many seeds, and each scenario shows what it is for.
 //! `ACKWARD_SEEDS` and `ACKWARD_START` choose others.
 
-#![expect(clippy::disallowed_methods, reason = "a test on real threads, clocks and sockets")]
-
 mod common;
 
 use ackward_sim::campaign::{self, Tally};
