@@ -46,7 +46,11 @@ async fn greet(context: Context, seen: Seen) {
 }
 
 fn meet(chooser: impl Chooser + 'static, recording: bool) -> (End, Vec<String>) {
-    let options = SimulationOptions { limit_us: 20_000_000, recording, ..SimulationOptions::default() };
+    let options = SimulationOptions {
+        limit_us: 20_000_000,
+        recording: recording.into(),
+        ..SimulationOptions::default()
+    };
     let mut simulation = Simulation::new(options, chooser);
     let (near, far) = (simulation.machine("near"), simulation.machine("far"));
     let seen = Seen::default();

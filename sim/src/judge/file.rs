@@ -60,6 +60,11 @@ pub trait Model: Clone + Default {
         false
     }
 
+    /// Whether a result says of an earlier commit that it is in place, so that its caller relies on it.
+    fn vouches(_result: &Self::Result) -> bool {
+        false
+    }
+
     /// What a result reached that a caller was given.
     fn returned(result: &Self::Result, reached: &mut Milestones);
 }
@@ -199,6 +204,7 @@ impl<M: Model> FileJudge<M> {
                     // A commit of the same rows: whatever was committed before it is durable now.
                     self.last_commit = None;
                 }
+                self.rely_on_last_commit(op.as_ref(), &result);
                 self.judge_unchanged(op, expected, &result, at_us);
             }
             (Outcome::Failed, Some(_)) => {
@@ -207,6 +213,15 @@ impl<M: Model> FileJudge<M> {
             }
             (Outcome::Failed | Outcome::Unknown, _) => {}
         }
+    }
+
+    /// A caller was told what is true only since the last commit: that commit must last as if its own caller
+    /// had been told.
+    fn rely_on_last_commit(&mut self, op: Option<&M::Op>, result: &M::Result) {
+        let Some((last, op)) = self.last_commit.as_mut().zip(op).filter(|_| M::vouches(result)) else {
+            return;
+        };
+        last.acknowledged |= last.before.outcomes(op).iter().all(|(_, applied)| applied.result != *result);
     }
 
     fn judge_unchanged(

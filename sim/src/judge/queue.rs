@@ -60,6 +60,10 @@ impl Model for QueueModel {
         }
     }
 
+    fn vouches(result: &QueueResult) -> bool {
+        matches!(result, QueueResult::Enqueued(Enqueued::Duplicate))
+    }
+
     fn returned(result: &QueueResult, reached: &mut Milestones) {
         let milestone = match result {
             QueueResult::Enqueued(Enqueued::Duplicate) => Milestone::Duplicate,
@@ -103,6 +107,10 @@ impl Model for InboxModel {
     }
 
     fn milestones(&self, _before: &Self, _op: &InboxOp, _result: &InboxResult, _reached: &mut Milestones) {}
+
+    fn vouches(result: &InboxResult) -> bool {
+        *result == InboxResult::Duplicate
+    }
 
     fn returned(result: &InboxResult, reached: &mut Milestones) {
         match result {
