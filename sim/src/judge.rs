@@ -54,6 +54,8 @@ properties! {
     FAILURE_CHANGES_NOTHING = "failure-changes-nothing",
     /// After a power cut the file holds something that neither was committed last nor just before it.
     DURABLE_AFTER_POWER_CUT = "durable-after-power-cut",
+    /// An operation gave up on a lock before the busy timeout was over.
+    BUSY_ONLY_AFTER_TIMEOUT = "busy-only-after-timeout",
     /// A lock is held although no operation is under way.
     NO_LOCK_LEFT = "no-lock-left",
     /// A lock is held while the network is used.

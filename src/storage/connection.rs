@@ -60,6 +60,11 @@ impl OpenOptions {
         self
     }
 
+    /// What a power cut may take.
+    pub(super) const fn durability(&self) -> Durability {
+        self.durability
+    }
+
     /// Whether the file is looked for on SQLite's default VFS, that is in the real file system.
     pub(crate) const fn is_default_vfs(&self) -> bool {
         self.vfs.is_none()

@@ -103,10 +103,13 @@ impl Inbox {
     ) -> Result<Accepted, AcceptError> {
         let transaction = Immediate::begin(&self.connection)?;
         if let Some(stored_qty) = self.find(event)? {
-            transaction.commit()?;
             if stored_qty == event.qty.get().to_string() {
+                // The answer is an ACK like the first one, so the row must be durable like after the first one.
+                transaction.touch()?;
+                transaction.commit()?;
                 return Ok(Accepted::Repeat);
             }
+            transaction.commit()?;
             return Err(AcceptError::Conflict { id: event.id.clone(), stored_qty, given: event.qty });
         }
         self.write(event, at).map_err(StorageError::from)?;

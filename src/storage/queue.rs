@@ -21,8 +21,8 @@ use crate::port::Fault;
 use crate::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome, Ticket, Ttl};
 
 use super::{
-    ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, OpenOptions, RedriveError,
-    Released, Renewed, StorageError,
+    ClaimError, Durability, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, OpenOptions,
+    RedriveError, Released, Renewed, StorageError,
 };
 
 pub use row::BadRow;
@@ -31,6 +31,7 @@ pub use row::BadRow;
 #[derive(Debug)]
 pub struct Queue {
     connection: Connection,
+    durability: Durability,
     /// The rows, by seq, that were already logged as bad (M12): once each, not at every claim.
     logged: BTreeSet<i64>,
 }
@@ -45,7 +46,7 @@ impl Queue {
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, StorageError> {
         let connection = options.open(path)?;
         open::SCHEMA.ensure(&connection)?;
-        Ok(Self { connection, logged: BTreeSet::new() })
+        Ok(Self { connection, durability: options.durability(), logged: BTreeSet::new() })
     }
 
     /// The connection, to look at the file. Leave no transaction open on it, and change the tables through
@@ -72,7 +73,7 @@ impl LeaseQueue for Queue {
         ttl: Ttl,
         max_attempts: Attempts,
     ) -> Result<Enqueued, EnqueueError> {
-        enqueue::enqueue(&self.connection, event, now, ttl, max_attempts)
+        enqueue::enqueue(&self.connection, event, now, ttl, max_attempts, self.durability)
     }
 
     fn claim_at(

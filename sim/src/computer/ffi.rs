@@ -32,6 +32,7 @@ pub(super) fn register() {
         // fails harmlessly (SQLITE_MISUSE) where SQLite is already in use; statistics then stay on.
         unsafe { ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, 0 as c_int) };
         page_cache();
+        lookaside();
         keep_memory();
         let vfs = Box::leak(Box::new(vfs_table()));
         // SAFETY: the table is leaked and so lives as long as SQLite keeps it.
@@ -52,6 +53,15 @@ fn page_cache() {
         (slots.as_mut_ptr().cast::<c_void>(), SLOT_BYTES as c_int, PAGE_SLOTS as c_int);
     // SAFETY: the memory is leaked, aligned to 8 bytes and of the stated size. As above, a refusal is harmless.
     unsafe { ffi::sqlite3_config(ffi::SQLITE_CONFIG_PAGECACHE, memory, size, count) };
+}
+
+/// Small blocks that SQLite keeps for each connection: their size in bytes, and how many. With SQLite's own
+/// 40 of them, preparing statements overflows into the heap.
+const LOOKASIDE: (c_int, c_int) = (1_200, 200);
+
+fn lookaside() {
+    // SAFETY: the option takes two ints. As above, a refusal is harmless.
+    unsafe { ffi::sqlite3_config(ffi::SQLITE_CONFIG_LOOKASIDE, LOOKASIDE.0, LOOKASIDE.1) };
 }
 
 /// Tells glibc's allocator to keep what a run gives back: the next run wants it again at once.

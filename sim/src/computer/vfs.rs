@@ -36,14 +36,17 @@ pub(super) fn open(name: Option<&str>, flags: c_int) -> Result<Handle, c_int> {
     let process = state.lanes[lane].process;
     let machine = state.processes[process].machine;
     let disk = &mut state.machines[machine].disk;
-    let (file, is_new) = match name {
-        None => (disk.create_unnamed(), false),
+    let file = match name {
+        None => disk.create_unnamed(),
         Some(name) => match disk.find(name) {
-            Some(file) => (file, false),
-            None if creates => (disk.create(name), true),
+            Some(file) => file,
+            None if creates => disk.create(name),
             None => return Err(sqlite::SQLITE_CANTOPEN),
         },
     };
+    // As in the unix VFS, the flag decides and not what was found: a journal that a killed process left behind
+    // may have an entry that was never synced.
+    let is_new = is_journal && creates;
     disk.file(file).handles += 1;
     let incarnation = state.processes[process].incarnation;
     let name = Rc::from(name.unwrap_or_default());
@@ -97,7 +100,7 @@ pub(super) fn truncate(handle: Handle, size: usize) -> Result<(), c_int> {
     Ok(())
 }
 
-/// fsync. As the unix VFS does, the first sync of a journal that was created also syncs the directory, and
+/// fsync. As the unix VFS does, the first sync of a journal opened for writing a new one also syncs the directory, and
 /// an error of that second sync is not reported. Nothing built on SQLite can survive such an error, so none is
 /// offered there.
 pub(super) fn sync(handle: Handle) -> Result<(), c_int> {

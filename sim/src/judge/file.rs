@@ -8,12 +8,15 @@
 use ackward::storage::Durability;
 
 use super::{
-    COMMIT_MATCHES_MODEL, DURABLE_AFTER_POWER_CUT, FAILURE_CHANGES_NOTHING, FILE_INTACT, Milestone,
-    Milestones, ONE_TRANSACTION, RESULT_MATCHES_MODEL,
+    BUSY_ONLY_AFTER_TIMEOUT, COMMIT_MATCHES_MODEL, DURABLE_AFTER_POWER_CUT, FAILURE_CHANGES_NOTHING,
+    FILE_INTACT, Milestone, Milestones, ONE_TRANSACTION, RESULT_MATCHES_MODEL,
 };
 use crate::computer::{LockEvent, ProcessId, Trace};
 use crate::model::{Applied, Broken, Difference};
 use crate::sqlite_file::{Catalog, Image, Schema};
+
+/// How long a lock is waited for, in microseconds (Q6).
+const BUSY_TIMEOUT_US: i64 = 1_000_000;
 
 /// Which file is judged.
 #[derive(Debug, Clone)]
@@ -60,8 +63,9 @@ pub trait Model: Clone + Default {
         false
     }
 
-    /// Whether a result says of an earlier commit that it is in place, so that its caller relies on it.
-    fn vouches(_result: &Self::Result) -> bool {
+    /// Whether a result that changes nothing promises its caller that an earlier operation's change is in
+    /// place, so that it will not be asked for again: a power cut must not take that back (M9).
+    fn confirms(_result: &Self::Result) -> bool {
         false
     }
 
@@ -91,6 +95,8 @@ pub struct FileJudge<M: Model> {
     /// After a power cut: the states that the file may hold, until the next look settles it.
     candidates: Vec<M>,
     running: Vec<Option<Running<M>>>,
+    /// The lane that holds the write lock.
+    writer: Option<usize>,
     commits: u64,
     commits_lost: u32,
     /// Violations that were found: property, time, detail.
@@ -107,6 +113,7 @@ struct LastCommit<M> {
 #[derive(Debug)]
 struct Running<M: Model> {
     process: ProcessId,
+    begun_at_us: i64,
     op: Option<M::Op>,
     /// Whether it took the write lock.
     locked: bool,
@@ -133,6 +140,7 @@ impl<M: Model> FileJudge<M> {
             last_commit: None,
             candidates: Vec::new(),
             running: Vec::new(),
+            writer: None,
             commits: 0,
             commits_lost: 0,
             found: Vec::new(),
@@ -170,12 +178,34 @@ impl<M: Model> FileJudge<M> {
     }
 
     /// An operation begins on a lane; its arguments may not be known yet.
-    pub(super) fn begin(&mut self, process: ProcessId, lane: usize, op: Option<M::Op>) {
+    pub(super) fn begin(&mut self, process: ProcessId, lane: usize, begun_at_us: i64, op: Option<M::Op>) {
         if self.running.len() <= lane {
             self.running.resize_with(lane + 1, || None);
         }
-        self.running[lane] =
-            Some(Running { process, op, locked: false, expected: None, committed: None, rewrote: false });
+        self.running[lane] = Some(Running {
+            process,
+            begun_at_us,
+            op,
+            locked: false,
+            expected: None,
+            committed: None,
+            rewrote: false,
+        });
+    }
+
+    /// The operation on a lane gave up on a lock: it must have waited for as long as the contract says (Q6).
+    pub(super) fn gave_up(&mut self, lane: usize, at_us: i64) {
+        let Some(running) = self.running.get(lane).and_then(Option::as_ref) else { return };
+        let waited_us = at_us - running.begun_at_us;
+        if waited_us < BUSY_TIMEOUT_US {
+            let detail = format!(
+                "{:?} gave up on a lock after {} ms, expected at least {} ms",
+                running.op,
+                waited_us / 1_000,
+                BUSY_TIMEOUT_US / 1_000
+            );
+            self.found.push((BUSY_ONLY_AFTER_TIMEOUT, at_us, detail));
+        }
     }
 
     /// The arguments of the operation on a lane are known now.
@@ -188,7 +218,7 @@ impl<M: Model> FileJudge<M> {
     /// The operation on a lane ended.
     pub(super) fn end(&mut self, lane: usize, at_us: i64, outcome: Outcome<M::Result>) {
         let Some(running) = self.running.get_mut(lane).and_then(Option::take) else { return };
-        let Running { op, expected, committed, rewrote, .. } = running;
+        let Running { op, locked, expected, committed, rewrote, .. } = running;
         match (outcome, committed) {
             (Outcome::Returned(result), Some((number, wanted))) => {
                 if let Some(last) = self.last_commit.as_mut().filter(|last| last.number == number) {
@@ -203,9 +233,10 @@ impl<M: Model> FileJudge<M> {
                 if rewrote {
                     // A commit of the same rows: whatever was committed before it is durable now.
                     self.last_commit = None;
+                } else if M::confirms(&result) {
+                    self.rely_on_last_commit(op.as_ref());
                 }
-                self.rely_on_last_commit(op.as_ref(), &result);
-                self.judge_unchanged(op, expected, &result, at_us);
+                self.judge_unchanged(op, locked, expected, &result, at_us);
             }
             (Outcome::Failed, Some(_)) => {
                 let detail = format!("{op:?} failed, but its change is committed");
@@ -215,18 +246,18 @@ impl<M: Model> FileJudge<M> {
         }
     }
 
-    /// A caller was told what is true only since the last commit: that commit must last as if its own caller
-    /// had been told.
-    fn rely_on_last_commit(&mut self, op: Option<&M::Op>, result: &M::Result) {
-        let Some((last, op)) = self.last_commit.as_mut().zip(op).filter(|_| M::vouches(result)) else {
-            return;
-        };
-        last.acknowledged |= last.before.outcomes(op).iter().all(|(_, applied)| applied.result != *result);
+    /// A caller was told that its change is in place. If it was the last commit that had made it, somebody
+    /// relies on that commit now, whatever its own caller was told.
+    fn rely_on_last_commit(&mut self, op: Option<&M::Op>) {
+        if let (Some(last), Some(op)) = (&mut self.last_commit, op) {
+            last.acknowledged |= last.before.outcomes(op).iter().any(|(_, applied)| applied.changed);
+        }
     }
 
     fn judge_unchanged(
         &mut self,
         op: Option<M::Op>,
+        locked: bool,
         expected: Option<Vec<Applied<M::Result>>>,
         result: &M::Result,
         at_us: i64,
@@ -235,7 +266,8 @@ impl<M: Model> FileJudge<M> {
             if M::needs_no_lock(result) {
                 return;
             }
-            let detail = format!("{op:?} returned {result:?} without ever having held the write lock");
+            let how = if locked { "and still holds" } else { "without ever having held" };
+            let detail = format!("{op:?} returned {result:?} {how} the write lock");
             self.found.push((ONE_TRANSACTION, at_us, detail));
             return;
         };
@@ -339,6 +371,7 @@ impl<M: Model> FileJudge<M> {
 
 impl<M: Model> Watching for FileJudge<M> {
     fn write_locked(&mut self, event: &LockEvent<'_>) {
+        self.writer = Some(event.lane);
         if let Some(Some(running)) = self.running.get_mut(event.lane) {
             running.locked = true;
         }
@@ -352,7 +385,8 @@ impl<M: Model> Watching for FileJudge<M> {
             self.settle(event);
             return;
         }
-        let was_dead = running.is_none_or(|running| !running.locked);
+        // Only recovery takes a journal away without ever having asked for the write lock.
+        let was_dead = self.writer != Some(event.lane);
         let op = running.filter(|running| running.committed.is_none()).and_then(|running| running.op.clone());
         let Some(op) = op else {
             match self.compare(&self.model.clone(), event) {

@@ -60,8 +60,8 @@ impl Model for QueueModel {
         }
     }
 
-    fn vouches(result: &QueueResult) -> bool {
-        matches!(result, QueueResult::Enqueued(Enqueued::Duplicate))
+    fn confirms(result: &QueueResult) -> bool {
+        *result == QueueResult::Enqueued(Enqueued::Duplicate)
     }
 
     fn returned(result: &QueueResult, reached: &mut Milestones) {
@@ -108,7 +108,7 @@ impl Model for InboxModel {
 
     fn milestones(&self, _before: &Self, _op: &InboxOp, _result: &InboxResult, _reached: &mut Milestones) {}
 
-    fn vouches(result: &InboxResult) -> bool {
+    fn confirms(result: &InboxResult) -> bool {
         *result == InboxResult::Duplicate
     }
 

@@ -155,6 +155,11 @@ impl WatchedInbox {
     ) -> Result<Accepted, AcceptError> {
         begin::<InboxModel>(0, Some(InboxOp::Receive { event: event.clone(), now: at }));
         let result = self.0.accept(event, at, fault);
+        if let Err(AcceptError::Storage(error)) = &result
+            && error.is_busy()
+        {
+            gave_up::<InboxModel>(0);
+        }
         let told = match &result {
             Ok(Accepted::Applied) => Outcome::Returned(InboxResult::Applied),
             Ok(Accepted::Repeat) => Outcome::Returned(InboxResult::Duplicate),
@@ -205,7 +210,7 @@ impl Kept for InboxModel {
 pub(super) fn begin<M: Kept>(index: usize, op: Option<M::Op>) {
     with(|judges, world| {
         if let ((process, Some(lane)), Some((judge, _))) = (world.running(), M::judge(judges, index)) {
-            judge.begin(process, lane, op);
+            judge.begin(process, lane, world.now_us(), op);
         }
     });
 }
@@ -218,7 +223,19 @@ fn tell(op: QueueOp) {
     });
 }
 
+/// The operation that runs gave up on a lock.
+pub(super) fn gave_up<M: Kept>(index: usize) {
+    with(|judges, world| {
+        if let ((_, Some(lane)), Some((judge, _))) = (world.running(), M::judge(judges, index)) {
+            judge.gave_up(lane, world.now_us());
+        }
+    });
+}
+
 fn end(result: Result<QueueResult, Failure>) {
+    if let Err(Failure::Storage { busy: true, .. }) = &result {
+        gave_up::<QueueModel>(0);
+    }
     if let Err(Failure::Storage { unknown, busy }) = &result {
         with(|judges, _| judges.milestones.reach(Milestone::of_failure(*unknown, *busy)));
     }
@@ -240,6 +257,11 @@ pub(super) fn end_with<M: Kept>(index: usize, outcome: Outcome<M::Result>) {
             Outcome::Returned(result) => format!("returns {result:?}"),
             other => format!("fails ({other:?})"),
         });
+        // First, since all else that is wrong may follow from it.
+        if world.lane_holds_lock(lane) {
+            let detail = format!("process {process} keeps a lock after an operation has ended");
+            judges.fail(NO_LOCK_LEFT, world.now_us(), detail);
+        }
         let Some((judge, milestones)) = M::judge(judges, index) else { return };
         if let Outcome::Returned(result) = &outcome {
             M::returned(result, milestones);
@@ -249,10 +271,6 @@ pub(super) fn end_with<M: Kept>(index: usize, outcome: Outcome<M::Result>) {
             milestones.reach(Milestone::CommitLost);
         }
         judges.take_from_files();
-        if world.lane_holds_lock(lane) {
-            let detail = format!("process {process} keeps a lock after an operation has ended");
-            judges.fail(NO_LOCK_LEFT, world.now_us(), detail);
-        }
     });
     if has_failed && let Some(world) = current().filter(|world| world.is_alive()) {
         world.operation_failed();

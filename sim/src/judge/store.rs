@@ -9,7 +9,7 @@ use ackward::storage::{
 };
 
 use super::file::{FileJudge, Model, Outcome};
-use super::spy::{Kept, begin, end_with};
+use super::spy::{Kept, begin, end_with, gave_up};
 use super::{FAITHFUL_LINES_ACCEPTED, Judges, Milestone, Milestones, with};
 use crate::model::{Applied, Broken, ConsumerModel, ConsumerOp, ConsumerResult, Difference};
 use crate::sqlite_file::{Image, Schema};
@@ -115,6 +115,10 @@ impl Model for StoreModel {
         result.lines.is_empty() && result.end == LinesEnd::Invalid
     }
 
+    fn confirms(result: &Consumed) -> bool {
+        !result.lines.is_empty()
+    }
+
     fn returned(result: &Consumed, reached: &mut Milestones) {
         if result.lines.iter().any(|(_, is_new)| !is_new) {
             reached.reach(Milestone::Resent);
@@ -167,6 +171,11 @@ impl<E> WatchedStore<E> {
     fn watch(&mut self, lines: Lines, consume: impl FnOnce(&mut E) -> Batch) -> Batch {
         begin::<StoreModel>(self.index, Some(lines));
         let batch = consume(&mut self.inner);
+        if let Some(ConsumeError::Apply(ApplyError::Storage(error))) = &batch.error
+            && error.is_busy()
+        {
+            gave_up::<StoreModel>(self.index);
+        }
         let told = told(&batch);
         if let Outcome::Returned(Consumed { end, .. }) = &told {
             refused(self.index, *end);

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::rules::{Attempts, Event, INSTANT_MAX_MS, Invalid, Millis, Ttl};
 use crate::storage::transaction::Immediate;
-use crate::storage::{EnqueueError, Enqueued, StorageError};
+use crate::storage::{Durability, EnqueueError, Enqueued, StorageError};
 
 use super::row::{first, shown};
 
@@ -19,13 +19,19 @@ pub(super) fn enqueue(
     now: Millis,
     ttl: Ttl,
     max_attempts: Attempts,
+    durability: Durability,
 ) -> Result<Enqueued, EnqueueError> {
     let deadline_ms = deadline_ms(now, ttl)?;
     let transaction = Immediate::begin(connection)?;
     let stored = stored_qty(connection, event)?;
     if let Some(stored_qty) = stored {
+        let same = stored_qty == event.qty.get().to_string();
+        if same && durability == Durability::Extra {
+            // Whoever hears this will not come again, so the job must be durable as after a first acceptance.
+            transaction.touch()?;
+        }
         transaction.commit()?;
-        if stored_qty == event.qty.get().to_string() {
+        if same {
             return Ok(Enqueued::Duplicate);
         }
         return Err(EnqueueError::Conflict { id: event.id.clone(), stored_qty, given: event.qty });

@@ -1,0 +1,47 @@
+//! The mistakes.
+
+macro_rules! flaws {
+    ($($(#[$doc:meta])* $name:ident in $scenario:literal),+ $(,)?) => {
+        /// A mistake that somebody has made in a queue like this one.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Flaw {
+            /// No mistake.
+            None,
+            $($(#[$doc])* $name),+
+        }
+
+        impl Flaw {
+            /// Every mistake, with the scenario that is to find it.
+            pub const ALL: &'static [(Self, &'static str)] = &[$((Self::$name, $scenario)),+];
+        }
+    };
+}
+
+flaws! {
+    /// claim looks for a job first and begins its transaction then (Q6).
+    SelectOutsideTheTransaction in "two-workers-one-job",
+    /// `BEGIN` instead of `BEGIN IMMEDIATE` (Q6).
+    DeferredBegin in "two-workers-many-jobs",
+    /// finish compares the owner and nothing else (Q36).
+    FinishChecksTheOwnerOnly in "lease-runs-out-during-a-slow-send",
+    /// finish takes a ticket whose lease is over, as long as nobody has reclaimed the job (Q36).
+    FinishIgnoresExpiry in "lease-runs-out-during-a-slow-send",
+    /// claim passes over a job in the very millisecond in which it becomes available (Q29).
+    LateAvailability in "every-millisecond-counts",
+    /// claim lets a job live in the very millisecond of its deadline (Q26).
+    LateDeadline in "every-millisecond-counts",
+    /// claim takes a lease to hold in the very millisecond of its end (Q26, Q29).
+    LateExpiry in "every-millisecond-counts",
+    /// finish takes a ticket in the very millisecond in which its lease ends (Q36).
+    FinishAtTheLeasesEnd in "every-millisecond-counts",
+    /// A retry that would be available in the very millisecond of the deadline stays pending (Q39).
+    RetryAtTheDeadline in "every-millisecond-counts",
+    /// Where nothing can be claimed, the quarantine is rolled back (Q28).
+    QuarantineRolledBack in "every-millisecond-counts",
+    /// redrive begins anew with token 0 (Q11, Q45).
+    RedriveResetsTheToken in "redrive-races-a-worker",
+    /// redrive commits its audit row before it changes the job (Q46).
+    AuditApart in "redrive-races-a-worker",
+    /// claim leaves its transaction open, and finish commits it (Q49).
+    LockHeldWhileSending in "two-workers-one-job",
+}
