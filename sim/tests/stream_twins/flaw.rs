@@ -34,6 +34,8 @@ flaws! {
     ResumesFromTheStart in "stream-lost-ack",
     /// A repeat is not compared with the ledger (R16).
     RepeatUnchecked in "stream-rogue",
+    /// A repeat is acknowledged although nobody knows that its commit was synced (M9).
+    RepeatUnsynced in "stream-two-on-one-store",
     /// An over-long line is split: its head is no event and is passed over, its tail is taken for a line (R37).
     OverlongLineSplit in "stream-rogue",
     /// The connection of a wait that was given up is kept and not closed (R33).

@@ -60,6 +60,23 @@ fn every_mistake_is_found_and_replays() {
     common::assert_snapshot("broken-stream-twins", &table);
 }
 
+/// M9: what a consumer vouches for by an ACK must be durable, whoever committed it.
+#[test]
+fn the_story_of_the_repeat_fails_with_its_mistake_and_holds_without() {
+    let _alone = common::alone();
+    let scenario = common::scenario("regressions/stream-repeat-durable");
+    flaw::make(Flaw::RepeatUnsynced);
+    let broken = scene::run_system::<Twins>(&scenario, 1, false);
+    assert_eq!(broken.violations.first().map(|first| first.property), Some("durable-after-power-cut"));
+    flaw::make(Flaw::None);
+    let twin = scene::run_system::<Twins>(&scenario, 1, false);
+    let real = scene::run(&scenario, 1, false);
+    for report in [twin, real] {
+        assert_eq!(report.violations, []);
+        assert_eq!(report.deviations, scenario.deviations);
+    }
+}
+
 #[test]
 fn a_twin_without_a_mistake_passes_every_scenario() {
     let _alone = common::alone();

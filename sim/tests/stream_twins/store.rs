@@ -43,6 +43,18 @@ impl TwinStore {
         Ok(Applied::New)
     }
 
+    /// Compares with the ledger, and writes nothing.
+    fn has_applied(&self, event: StreamEvent) -> Result<bool, StorageError> {
+        let mut count = 0_i64;
+        self.commit(|| {
+            let same = "SELECT count(*) FROM ledger WHERE seq = ?1 AND delta = ?2";
+            let mut statement = self.0.connection().prepare_cached(same)?;
+            count = statement.query_row([event.seq.get(), event.delta.get()], |row| row.get(0))?;
+            Ok(())
+        })?;
+        Ok(count > 0)
+    }
+
     fn commit(&self, body: impl FnOnce() -> Result<(), StorageError>) -> Result<(), StorageError> {
         self.run("BEGIN IMMEDIATE", [])?;
         let done = body().and_then(|()| self.run("COMMIT", []));
@@ -66,6 +78,9 @@ impl EventStore for TwinStore {
     fn apply_event(&mut self, event: StreamEvent, fault: &mut dyn Fault) -> Result<Applied, ApplyError> {
         if makes(Flaw::CursorBeforeTheLedger) && self.0.state()?.last.next() == Some(event.seq) {
             return self.apply_in_two(event, fault);
+        }
+        if makes(Flaw::RepeatUnsynced) && self.has_applied(event)? {
+            return Ok(Applied::Repeat);
         }
         match self.0.apply_event(event, fault) {
             Err(ApplyError::Gap { .. }) if makes(Flaw::GapSkipped) => self.apply_beyond(event),
