@@ -287,7 +287,7 @@ impl Judges {
         self.queue.model().jobs().values().all(|job| matches!(job.status, Status::Done | Status::Dead))
     }
 
-    /// The jobs that are neither done nor dead, in words.
+    /// The jobs that are neither done nor dead, and where the consumers' stores stand, in words.
     #[must_use]
     pub fn unsettled(&self) -> String {
         let open = self
@@ -296,7 +296,12 @@ impl Judges {
             .jobs()
             .values()
             .filter(|job| !matches!(job.status, Status::Done | Status::Dead));
-        let open: Vec<_> = open.map(|job| format!("{} is {}", job.id, job.status)).collect();
+        let jobs = open.map(|job| format!("{} is {}", job.id, job.status));
+        let stores = self.stores.iter().map(|store| {
+            let last = store.file.model().0.state().0;
+            format!("{} is at event {last}", store.file.judged().file)
+        });
+        let open: Vec<_> = jobs.chain(stores).collect();
         if open.is_empty() { "the producer or the operator".to_owned() } else { open.join(", ") }
     }
 
