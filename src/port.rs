@@ -37,6 +37,24 @@ pub trait Network: Clone + 'static {
     fn listen(&self, address: &str) -> impl Future<Output = io::Result<Self::Listener>>;
 }
 
+/// Opens connections, possibly with something on top of TCP (TLS). Every [`Network`] is one.
+pub trait Connect: Clone + 'static {
+    /// A two-way stream of bytes.
+    type Stream: Stream;
+
+    /// Connects to `host` and `port`; no limit on the time: the caller sets one with a [`Clock`]. `host` is a name
+    /// or an address, an IPv6 address in brackets.
+    fn connect_to(&self, host: &str, port: u16) -> impl Future<Output = io::Result<Self::Stream>>;
+}
+
+impl<N: Network> Connect for N {
+    type Stream = N::Stream;
+
+    async fn connect_to(&self, host: &str, port: u16) -> io::Result<N::Stream> {
+        self.connect(&format!("{host}:{port}")).await
+    }
+}
+
 /// A stream of bytes that can be cut off.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + 'static {
     /// Closes at once, without waiting for what was written to arrive (on TCP: a reset).

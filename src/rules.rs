@@ -1,8 +1,10 @@
 //! Plain values and pure functions of the contract: no I/O, no clock. A value that exists is valid;
 //! ranges are checked once, where it is made.
 
+mod event_json;
 mod invalid;
 mod job;
+mod json;
 mod limits;
 mod line;
 mod name;
@@ -14,6 +16,7 @@ mod timeout;
 
 pub use invalid::Invalid;
 pub use job::{Attempt, Attempts, Event, Outcome, Qty, Reason, Status, Ticket, Token};
+pub use json::Json;
 pub use limits::{Delay, Lease, Limits, Ttl};
 pub(crate) use line::bad_line;
 pub use line::{

@@ -3,18 +3,29 @@
 mod client;
 mod courier;
 mod follow;
+mod http_sender;
 mod line_reader;
 mod publisher;
+mod receiver;
 mod sender;
 mod session;
+mod signature;
 mod wait;
 #[cfg(test)]
 mod wire;
+mod worker;
 
 pub use client::{Client, ClientOptions, run_client};
 pub use courier::{Delivery, Orders, RunFileError, RunOnceError, run_file, run_once};
 pub use follow::{FollowError, FollowOptions, follow};
+pub use http_sender::{HttpError, HttpSender, HttpSenderOptions, Target};
 pub use line_reader::{Line, LineError, LineReader};
 pub use publisher::{Log, LogBytes, LogError, LogPosition, PublishError, PublishOptions, Published, publish};
+pub use receiver::{Received, ReceiverOptions, receive};
 pub use sender::{SendError, Sender};
 pub use session::{BeforeAck, Commit, Doing, SessionError, SessionOptions, consume_session};
+pub use signature::{
+    Secret, Secrets, SignatureError, Signed, TOLERANCE_DEFAULT, WEBHOOK_ID, WEBHOOK_SIGNATURE,
+    WEBHOOK_TIMESTAMP,
+};
+pub use worker::{Wake, WorkOptions, Worked, Worker, work};

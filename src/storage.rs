@@ -14,10 +14,10 @@ mod transaction;
 pub use connection::{Durability, OpenOptions};
 pub use error::StorageError;
 pub use event_store::EventStore;
-pub use inbox::{AcceptError, Accepted, Inbox, Totals};
+pub use inbox::{AcceptError, Accepted, Answer, Arrival, EventInbox, Inbox, Totals};
 pub use lease_queue::{
     ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, RedriveError, Released,
     Renewed,
 };
-pub use queue::{BadRow, Queue};
+pub use queue::{BadRow, JobRow, Queue};
 pub use store::{Applied, ApplyError, Batch, ConsumeError, Consumed, State, Store};

@@ -225,7 +225,7 @@ pub struct Expect {
     /// After how many seeds `sometimes` is judged, 1 to 1,000,000. Default 500.
     #[serde(with = "field::seeds", default = "field::seeds::default")]
     pub seeds: i64,
-    /// The property that must fail, of [`vocabulary::PROPERTIES`]: for canaries, whose bug must be found.
+    /// The property that must fail, of [`vocabulary::properties`]: for canaries, whose bug must be found.
     #[serde(with = "field::fails", default, skip_serializing_if = "Option::is_none")]
     pub fails: Option<String>,
 }

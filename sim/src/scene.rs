@@ -34,8 +34,6 @@ pub use system::{Real, System};
 pub const QUEUE_FILE: &str = "queue.db";
 /// The inbox file's name on the receiver's machine.
 pub const INBOX_FILE: &str = "inbox.db";
-/// The true time at the beginning of every run, in ms since the Unix epoch.
-pub const EPOCH_MS: i64 = 1_000_000;
 /// How long after the last deadline a run may take to settle, in ms.
 const SETTLE_MS: i64 = 130_000;
 
@@ -190,7 +188,6 @@ fn settings(scenario: &Scenario, seed: u64, recording: Recording) -> SimulationO
     let span = |least: i64, most: i64| (least, most);
     SimulationOptions {
         sqlite_seed: (crate::choice::stable_hash(&seed.to_le_bytes()) >> 32) as u32,
-        epoch_ms: EPOCH_MS,
         faults_until_us: scenario.duration_ms * 1_000,
         limit_us: scenario.duration_ms * 1_000,
         stall_ms: span(scenario.faults.stall_ms.min(), scenario.faults.stall_ms.max()),

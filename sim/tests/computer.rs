@@ -138,8 +138,7 @@ fn the_same_seed_gives_the_same_run_cold_and_warm() {
 fn points_of_a_run() -> Vec<(Point, Vec<Offer>)> {
     let recorder = Rc::new(RefCell::new(Recorder::new(Nothing)));
     race(Rc::clone(&recorder), 2, false);
-    let met = recorder.borrow().met().to_vec();
-    met
+    recorder.borrow().met().to_vec()
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Memory stays flat over many seeds that crash: no coroutine, file or world is left behind.
 //! `ACKWARD_SOAK` sets the number of seeds.
+
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -22,7 +23,7 @@ fn resident_pages() -> u64 {
 #[test]
 fn memory_stays_flat_over_many_crashes() {
     let _alone = common::alone();
-    let seeds = std::env::var("ACKWARD_SOAK").map_or(SEEDS, |text| text.parse().expect("a number of seeds"));
+    let seeds = common::number("ACKWARD_SOAK").unwrap_or(SEEDS);
     let scenario = common::scenario("storm");
     let mut kills = 0;
     let mut run = |seed| {

@@ -46,12 +46,8 @@ async fn greet(context: Context, seen: Seen) {
     seen.borrow_mut().push(line);
 }
 
-fn meet(chooser: impl Chooser + 'static, recording: bool) -> (End, Vec<String>) {
-    let options = SimulationOptions {
-        limit_us: 20_000_000,
-        recording: recording.into(),
-        ..SimulationOptions::default()
-    };
+fn meet(chooser: impl Chooser + 'static) -> (End, Vec<String>) {
+    let options = SimulationOptions { limit_us: 20_000_000, ..SimulationOptions::default() };
     let mut simulation = Simulation::new(options, chooser);
     let (near, far) = (simulation.machine("near"), simulation.machine("far"));
     let seen = Seen::default();
@@ -67,7 +63,7 @@ fn meet(chooser: impl Chooser + 'static, recording: bool) -> (End, Vec<String>) 
 #[test]
 fn what_is_sent_comes_back_and_the_end_of_the_stream_after_it() {
     let _alone = alone();
-    let (end, seen) = meet(Nothing, false);
+    let (end, seen) = meet(Nothing);
     assert_eq!(seen, ["hello"]);
     assert_eq!(end.at_us, 4 * 500, "connect and its answer, hello, the echo with the end behind it");
 }
@@ -78,7 +74,7 @@ fn split_segments_lose_and_reorder_nothing() {
     for seed in 0..100 {
         let chooser =
             Random::new(seed, Probabilities::default().with(Kind::Fragment, 0.5).with(Kind::Slow, 0.2));
-        let (_, seen) = meet(chooser, false);
+        let (_, seen) = meet(chooser);
         assert_eq!(seen, ["hello"], "seed {seed}");
     }
 }
@@ -86,20 +82,20 @@ fn split_segments_lose_and_reorder_nothing() {
 #[test]
 fn a_reset_is_an_error_and_a_half_open_peer_is_silence() {
     let _alone = alone();
-    let (_, seen) = meet(Random::new(1, Probabilities::default().with(Kind::Reset, 1.0)), false);
+    let (_, seen) = meet(Random::new(1, Probabilities::default().with(Kind::Reset, 1.0)));
     assert_eq!(seen, [format!("{:?}", ErrorKind::ConnectionReset)]);
-    let (_, seen) = meet(Random::new(1, Probabilities::default().with(Kind::HalfOpen, 1.0)), false);
+    let (_, seen) = meet(Random::new(1, Probabilities::default().with(Kind::HalfOpen, 1.0)));
     assert!(seen.is_empty(), "waits for ever: {seen:?}");
-    let (_, seen) = meet(Random::new(1, Probabilities::default().with(Kind::ConnectRefused, 1.0)), false);
+    let (_, seen) = meet(Random::new(1, Probabilities::default().with(Kind::ConnectRefused, 1.0)));
     assert_eq!(seen, [format!("{:?}", ErrorKind::ConnectionRefused)]);
-    let (_, seen) = meet(Random::new(1, Probabilities::default().with(Kind::ConnectLost, 1.0)), false);
+    let (_, seen) = meet(Random::new(1, Probabilities::default().with(Kind::ConnectLost, 1.0)));
     assert!(seen.is_empty(), "no answer at all: {seen:?}");
 }
 
 #[test]
 fn a_partition_delays_what_is_sent_until_it_heals() {
     let _alone = alone();
-    let (end, seen) = meet(Random::new(5, Probabilities::default().with(Kind::Partition, 1.0)), false);
+    let (end, seen) = meet(Random::new(5, Probabilities::default().with(Kind::Partition, 1.0)));
     assert_eq!(seen, ["hello"]);
     assert!(end.at_us > 2_500, "{}", end.at_us);
     assert!(end.struck.effective[Kind::Partition as usize] > 0);
@@ -155,8 +151,7 @@ fn desert(cut_power: bool, read_first: bool) -> Vec<String> {
     }
     simulation.run_until(|| false);
     drop(simulation.finish(false));
-    let seen = seen.borrow().clone();
-    seen
+    seen.take()
 }
 
 #[test]
@@ -196,10 +191,10 @@ fn an_abort_resets_the_other_end() {
 fn a_process_can_die_as_it_writes_and_nothing_of_it_is_sent() {
     let _alone = alone();
     for kind in [Kind::Kill, Kind::PowerCut] {
-        let (end, seen) = meet(Random::new(1, Probabilities::default().with(kind, 1.0)), true);
+        let (end, seen) = meet(Random::new(1, Probabilities::default().with(kind, 1.0)));
         assert!(seen.is_empty(), "{kind:?}: {seen:?}");
+        // Had anything arrived, the other side would have died at its echo.
         assert_eq!(end.struck.effective[kind as usize], 1, "{kind:?}");
-        assert!(end.events.iter().all(|event| !event.to_string().contains("sends")), "{:?}", end.events);
     }
 }
 

@@ -10,11 +10,10 @@ use std::fmt::Write;
 use std::rc::Rc;
 
 use ackward::storage::Durability;
-use ackward_sim::choice::{
-    Chooser, Decision, Kind, Offer, Phase, Point, Recorder, Role, stable_hash, stream,
-};
+use ackward_sim::choice::{Kind, Offer, Phase, Role, stable_hash, stream};
 use common::acts::{self, Answer};
-use common::bench::{Bench, INHERIT, State, Then, Trial, place};
+use common::bench::{Bench, State, Then, Trial, place};
+use common::cut::{Cut, changes_disk};
 use rand_chacha::rand_core::RngCore;
 
 /// Up to so many unsynced parts every subset of them is tried as what was kept.
@@ -23,27 +22,6 @@ const PARTS_MAX: usize = 8;
 /// others, whose commits do the same to the disk.
 const SAMPLES_OF_CLAIM: usize = 200;
 const SAMPLES: usize = 30;
-
-/// Cuts the power at one point, and keeps of the unsynced parts those that `kept` says, in the order in which
-/// they are asked for; the others are lost.
-struct Cut {
-    at: Option<u64>,
-    kept: Vec<bool>,
-    /// What was answered.
-    answers: Vec<bool>,
-}
-
-impl Chooser for Cut {
-    fn choose(&mut self, point: &Point, offers: &[Offer]) -> Decision {
-        let decide = |kind, really: bool| if really { Decision { kind, value: 0 } } else { Decision::GO };
-        if offers == [Offer::plain(Kind::Keep)] {
-            let kept = self.kept.get(self.answers.len()).copied().unwrap_or(false);
-            self.answers.push(kept);
-            return decide(Kind::Keep, kept);
-        }
-        decide(Kind::PowerCut, self.at == Some(point.key()))
-    }
-}
 
 /// An instant at which the power goes.
 struct Instant {
@@ -92,21 +70,6 @@ fn instants(bench: &Bench) -> Vec<Instant> {
         }
     }
     instants
-}
-
-const fn changes_disk(role: Role) -> bool {
-    matches!(
-        role,
-        Role::DbWrite
-            | Role::DbTruncate
-            | Role::DbSync
-            | Role::JournalOpen
-            | Role::JournalWrite
-            | Role::JournalTruncate
-            | Role::JournalSync
-            | Role::JournalDelete
-            | Role::DirSync
-    )
 }
 
 fn cut(bench: &Bench, instant: &Instant, kept: Vec<bool>, recording: bool) -> (Trial, Vec<bool>) {
@@ -237,92 +200,6 @@ fn m9_extra_never_takes_back_an_acknowledged_commit() {
     let (text, lost) = table(Durability::Extra);
     assert_eq!(lost, 0, "{text}");
     common::assert_snapshot("power-cuts-extra", &text);
-}
-
-/// A process is killed; whoever comes next may find its half-made journal, and then loses power.
-#[test]
-fn m9_extra_never_takes_back_what_an_heir_of_a_killed_process_was_told() {
-    let _alone = common::alone();
-    let mut runs = 0;
-    for act in acts::all().into_iter().filter(|act| ["claim", "finish-ok"].contains(&act.name)) {
-        let bench = Bench::new(act, Durability::Extra);
-        for (killed_at, _) in bench.points(Then::Idle) {
-            for cut_at in points_of_the_heir(&bench, &killed_at) {
-                for kept in [vec![], vec![true; 1_000], once_lost()] {
-                    let chooser = KillThenCut {
-                        kill: killed_at.key(),
-                        cut: Cut { at: Some(cut_at.key()), kept, answers: Vec::new() },
-                    };
-                    let trial = bench.run(chooser, Then::Inherit, false);
-                    let state = bench.state(&trial.rows);
-                    let place = || {
-                        format!(
-                            "{}, killed at {}, cut at {}",
-                            bench.act.name,
-                            place(&killed_at),
-                            place(&cut_at)
-                        )
-                    };
-                    assert!(state.is_some(), "{}:\n{}", place(), trial.rows);
-                    assert!(trial.heir.is_none(), "{}: the heir has returned", place());
-                    runs += 1;
-                }
-            }
-        }
-    }
-    assert!(runs > 1_000, "{runs}");
-}
-
-/// A producer is killed, and its successor is told that the job is there already: it must be there for good,
-/// also where the killed one had unlinked its journal and not yet synced the directory.
-#[test]
-fn m9_q22_extra_never_takes_back_a_job_that_was_called_a_duplicate() {
-    let _alone = common::alone();
-    let enqueue = acts::all().into_iter().find(|act| act.name == "enqueue").expect("enqueue is swept");
-    let bench = Bench::new(enqueue, Durability::Extra);
-    for (killed_at, _) in bench.points(Then::Idle) {
-        let cut = Cut { at: None, kept: Vec::new(), answers: Vec::new() };
-        let trial = bench.run(KillThenCut { kill: killed_at.key(), cut }, Then::InheritAndCut, false);
-        assert_eq!(trial.heir, Some(Answer::Done), "killed at {}", place(&killed_at));
-        assert_eq!(bench.state(&trial.rows), Some(State::After), "killed at {}", place(&killed_at));
-    }
-}
-
-/// Loses the first unsynced part, a directory entry if there is one, and keeps all others.
-fn once_lost() -> Vec<bool> {
-    (0..1_000).map(|part| part > 0).collect()
-}
-
-struct KillThenCut {
-    kill: u64,
-    cut: Cut,
-}
-
-impl Chooser for KillThenCut {
-    fn choose(&mut self, point: &Point, offers: &[Offer]) -> Decision {
-        if point.key() == self.kill {
-            return Decision {
-                kind: if offers.contains(&Offer::plain(Kind::Kill)) { Kind::Kill } else { Kind::HookKill },
-                value: 0,
-            };
-        }
-        self.cut.choose(point, offers)
-    }
-}
-
-fn points_of_the_heir(bench: &Bench, killed_at: &Point) -> Vec<Point> {
-    let nothing = Cut { at: None, kept: Vec::new(), answers: Vec::new() };
-    let recorder = Rc::new(RefCell::new(Recorder::new(KillThenCut { kill: killed_at.key(), cut: nothing })));
-    let trial = bench.run(Rc::clone(&recorder), Then::Inherit, false);
-    assert_eq!(bench.state(&trial.rows), Some(State::After), "{:?}", trial.heir);
-    let mut is_new = true;
-    let met = recorder.borrow().met().to_vec();
-    let own = met.into_iter().filter(|(point, offers)| {
-        point.operation == INHERIT && offers.contains(&Offer::plain(Kind::PowerCut))
-    });
-    own.filter(|(point, _)| std::mem::replace(&mut is_new, changes_disk(point.role)))
-        .map(|(point, _)| point)
-        .collect()
 }
 
 #[test]

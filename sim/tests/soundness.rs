@@ -1,20 +1,13 @@
 //! The real queue passes every curated scenario, with many seeds, and each scenario shows what it is for.
-//! `ACKWARD_SEEDS` and `ACKWARD_START` run more of them, `ACKWARD_SCENARIO` only one.
+//! `ACKWARD_SEEDS` and `ACKWARD_START` choose others.
 
 mod common;
-
-use std::env;
 
 use ackward_sim::campaign::{self, Tally};
 use ackward_sim::scenario::Scenario;
 use ackward_sim::scene::{self, Real};
 
 const SEEDS: u64 = 300;
-
-fn number(variable: &str) -> Option<u64> {
-    let text = env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is {text:?}, expected a whole number")))
-}
 
 fn problems(scenario: &Scenario, tally: &Tally) -> Vec<String> {
     let mut problems: Vec<String> = tally.failures.iter().map(|failure| format!("{failure:#?}")).collect();
@@ -40,12 +33,11 @@ fn every_curated_scenario_holds_and_shows_what_it_is_for() {
     let _alone = common::alone();
     let mut problems_of_all = Vec::new();
     for name in common::curated() {
-        if env::var("ACKWARD_SCENARIO").is_ok_and(|only| only != name) {
-            continue;
-        }
         let scenario = common::scenario(&name);
-        let seeds = number("ACKWARD_SEEDS").unwrap_or(SEEDS.max(scenario.expect.seeds.unsigned_abs()));
-        let tally = campaign::run_seeds::<Real>(&scenario, number("ACKWARD_START").unwrap_or(1), seeds);
+        let seeds =
+            common::number("ACKWARD_SEEDS").unwrap_or(SEEDS.max(scenario.expect.seeds.unsigned_abs()));
+        let tally =
+            campaign::run_seeds::<Real>(&scenario, common::number("ACKWARD_START").unwrap_or(1), seeds);
         println!("{name}: {seeds} seeds, {} different, {} failed", tally.hashes.len(), tally.failed);
         problems_of_all
             .extend(problems(&scenario, &tally).into_iter().map(|problem| format!("{name}: {problem}")));

@@ -1,5 +1,7 @@
 //! TCP by tokio.
 
+#![expect(clippy::disallowed_methods, reason = "the adapter is the real thing")]
+
 use std::io;
 
 use tokio::net::{TcpListener, TcpStream};

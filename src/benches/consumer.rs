@@ -4,6 +4,8 @@
 //! `ACKWARD_BENCH_EVENTS` (default 1000000) shortens the memory part, `ACKWARD_BENCH_LINES` (default 400) the
 //! speed part, which takes sixteen times as many events with group commit.
 
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufWriter, Write};
@@ -17,6 +19,7 @@ use ackward::rules::Timeout;
 use ackward::shell::{
     Client, ClientOptions, Commit, Log, PublishOptions, SessionOptions, publish, run_client,
 };
+use ackward::storage::Store;
 use rusqlite::Connection;
 
 fn main() {

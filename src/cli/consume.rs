@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ackward::adapter::{SystemClock, Threads, TokioNetwork};
 use ackward::port::{Blocking, Lane};
-use ackward::rules::{Jitter, Limits, Timeout};
+use ackward::rules::{Limits, Timeout};
 use ackward::shell::{
     Client, ClientOptions, Commit, FollowOptions, SessionError, SessionOptions, follow, run_client,
 };
@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 
 use super::exit::{Ended, Exit};
 use super::fault::EnvFault;
-use super::{say, signals, timeout};
+use super::{files, jitter, say, signals, timeout};
 
 /// Apply a publisher's events to a store, each exactly once
 #[derive(Debug, Args)]
@@ -63,6 +63,7 @@ type RealClient = Client<SystemClock, TokioNetwork, Threads, EnvFault, Store>;
 impl Consume {
     pub async fn run(self) -> Result<(), Ended> {
         let fault = EnvFault::from_env()?;
+        files::prepare(&self.store)?;
         let client =
             Client { clock: SystemClock, network: TokioNetwork, blocking: Threads, fault, open: Store::open };
         let ended = if self.once { self.once(&client).await } else { self.follow(&client).await };
@@ -121,10 +122,4 @@ impl Consume {
             (Err(_), false) => {}
         }
     }
-}
-
-/// A random part of the wait, so that many consumers do not come back all at once.
-fn jitter() -> Jitter {
-    let random = getrandom::u32().unwrap_or(u32::MAX);
-    Jitter::new(f64::from(random) / f64::from(u32::MAX)).unwrap_or(Jitter::FULL)
 }

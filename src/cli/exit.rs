@@ -3,20 +3,24 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
+use ackward::rules::Invalid;
 use ackward::shell::{FollowError, PublishError, SessionError};
-use ackward::storage::ApplyError;
+use ackward::storage::{ApplyError, StorageError};
 
 /// The exit codes as the help shows them.
 pub const HELP: &str = "\
 Exit codes:
-  0  caught up, or stopped by SIGTERM or Ctrl-C
+  0  done, caught up, or stopped by SIGTERM or Ctrl-C
   1  any other failure
-  2  wrong usage
+  2  wrong usage or wrong input
   3  a resync is needed: the publisher does not hold what follows
-  4  a gap or a conflict: publisher and store disagree about history
-  5  the store failed: SQLite, the disk, a lock
+  4  a gap or a conflict: publisher and store disagree about history, or a job's id
+     exists with another quantity
+  5  a file failed: missing, not a regular file, SQLite, the disk, a lock
   6  the connection was given up
-  7  the publisher's log is refused";
+  7  the publisher's log is refused
+  8  the job to redrive does not exist, or is not dead
+  9  stopped, but something was still being sent or answered when the grace time was over";
 
 /// Why the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub enum Exit {
     Storage = 5,
     Connection = 6,
     Log = 7,
+    NotDead = 8,
+    Cut = 9,
 }
 
 impl Exit {
@@ -41,6 +47,8 @@ impl Exit {
             Self::Storage => "storage",
             Self::Connection => "connection",
             Self::Log => "log",
+            Self::NotDead => "not-dead",
+            Self::Cut => "cut",
         }
     }
 }
@@ -78,6 +86,18 @@ impl From<FollowError> for Ended {
             FollowError::Session(error) => exit_of(error),
         };
         Self::new(exit, error)
+    }
+}
+
+impl From<Invalid> for Ended {
+    fn from(error: Invalid) -> Self {
+        Self::new(Exit::Usage, error)
+    }
+}
+
+impl From<StorageError> for Ended {
+    fn from(error: StorageError) -> Self {
+        Self::new(Exit::Storage, error)
     }
 }
 

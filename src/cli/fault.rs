@@ -1,13 +1,19 @@
 //! The test hook `ACKWARD_FAULT`: freezes or fails the process at a named point, so that tests can kill it
 //! between a commit and its ACK. Unset, which is how production runs, it does nothing.
 //!
-//! `POINT:N=ACTION`, where POINT is `before-cursor` or `before-ack`, N counts the calls before (0 is the
-//! first), and ACTION is `hold` (say `held at POINT` on stderr, then stand still until killed) or `error`.
+//! `POINT:N=ACTION`, where POINT is any of the contract's (`before-cursor` and `before-ack` in the consumer,
+//! `after-claim`, `after-finish`, `after-renew`, `after-release` in the worker, `after-accept` in the receiver,
+//! `after-audit` and `after-redrive` in redrive, `after-commit` in all but the consumer), N counts the calls
+//! before (0 is the first), and ACTION is `hold` (say `held at POINT` on stderr, then stand still until killed),
+//! `pause-MS` (say so, stand still for so many milliseconds, go on) or `error`.
+
+#![expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
 
 use std::env;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use ackward::port::{Fault, FaultPoint, Injected};
 
@@ -31,6 +37,7 @@ struct Armed {
 #[derive(Debug, Clone, Copy)]
 enum Action {
     Hold,
+    Pause(Duration),
     Error,
 }
 
@@ -56,26 +63,34 @@ impl Fault for EnvFault {
         match armed.action {
             Action::Error => Err(Injected(format!("{VARIABLE} at {point}").into())),
             Action::Hold => hold(point),
+            Action::Pause(duration) => {
+                say_held(point);
+                std::thread::sleep(duration);
+                Ok(())
+            }
         }
     }
 }
 
 fn hold(point: FaultPoint) -> ! {
-    let _ = writeln!(std::io::stderr(), "held at {point}");
+    say_held(point);
     loop {
         std::thread::park();
     }
 }
 
+fn say_held(point: FaultPoint) {
+    let _ = writeln!(std::io::stderr(), "held at {point}");
+}
+
 fn parse(text: &str) -> Option<Armed> {
     let (place, action) = text.split_once('=')?;
     let (point, calls_before) = place.split_once(':')?;
-    let point =
-        [FaultPoint::BeforeCursor, FaultPoint::BeforeAck].into_iter().find(|p| p.as_str() == point)?;
+    let point = FaultPoint::ALL.iter().copied().find(|p| p.as_str() == point)?;
     let action = match action {
         "hold" => Action::Hold,
         "error" => Action::Error,
-        _ => return None,
+        _ => Action::Pause(Duration::from_millis(action.strip_prefix("pause-")?.parse().ok()?)),
     };
     Some(Armed { point, calls_before: calls_before.parse().ok()?, action, calls: AtomicU64::new(0) })
 }
@@ -94,9 +109,16 @@ mod tests {
         assert!(clone.at(FaultPoint::BeforeAck).is_err());
         assert!(fault.at(FaultPoint::BeforeAck).is_ok());
         assert!(EnvFault::default().at(FaultPoint::BeforeAck).is_ok());
-        for bad in
-            ["", "before-ack", "before-ack:1", "before-ack:x=hold", "before-ack:1=kill", "nowhere:1=hold"]
-        {
+        for bad in [
+            "",
+            "before-ack",
+            "before-ack:1",
+            "before-ack:x=hold",
+            "before-ack:1=kill",
+            "before-ack:1=pause-",
+            "before-ack:1=pause-x",
+            "nowhere:1=hold",
+        ] {
             assert!(parse(bad).is_none(), "{bad}");
         }
     }

@@ -1,5 +1,7 @@
 //! Logs on stderr, for people or for machines.
 
+#![expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+
 use std::env;
 use std::io::{self, IsTerminal};
 

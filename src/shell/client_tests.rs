@@ -1,5 +1,7 @@
 //! R36 to R41, and following (W4), on scripted streams and a real store.
 
+#![expect(clippy::disallowed_methods, reason = "a test on real threads, clocks and sockets")]
+
 use std::cell::RefCell;
 use std::future::pending;
 use std::io::ErrorKind;

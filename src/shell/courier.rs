@@ -9,7 +9,8 @@ use rusqlite::ErrorCode;
 
 use crate::port::{Blocking, Clock, Fault, Lane};
 use crate::rules::{
-    Delay, Invalid, Jitter, Lease, Limits, Millis, Name, Outcome, RetryPolicy, Ticket, Token, retry_delay,
+    Attempt, Delay, Invalid, Jitter, Lease, Limits, Millis, Name, Outcome, RetryPolicy, Ticket, Token,
+    retry_delay,
 };
 use crate::storage::{ClaimError, FinishError, Finished, LeaseQueue, OpenOptions, Queue, StorageError};
 
@@ -103,21 +104,37 @@ where
     let Some(ticket) = claim(lane, owner, claimed_at, lease, fault.clone()).await? else {
         return Ok(None);
     };
-    let (outcome, delay) = match sender.send(ticket.event()).await {
-        Ok(()) => (Outcome::Ok, Delay::NONE),
-        Err(SendError::Permanent { .. }) => (Outcome::Permanent, Delay::NONE),
-        Err(SendError::Retryable { retry_after, .. }) => {
-            let delay = retry_delay(ticket.attempt, orders.retry, jitter);
-            let at_least_ms =
-                retry_after.map_or(0, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
-            (Outcome::Retry, orders.limits.raise(delay, at_least_ms))
-        }
-        Err(other) => return Err(RunOnceError::Send(other)),
-    };
+    let sent = sender.send(ticket.event()).await;
+    let (outcome, delay) =
+        verdict(sent, ticket.attempt, orders.retry, orders.limits, jitter).map_err(RunOnceError::Send)?;
     let now = not_before(claimed_at, clock.now()?)?;
     let (id, token) = (ticket.id.clone(), ticket.token);
     let finished = finish(lane, ticket, outcome, now, delay, fault).await?;
     Ok(Some(Delivery { id, token, finished }))
+}
+
+/// What to record of an attempt (Q50 to Q52, W2).
+///
+/// # Errors
+/// Where nothing is to be recorded: the job stays leased and comes back when the lease ends.
+pub(super) fn verdict(
+    sent: Result<(), SendError>,
+    attempt: Attempt,
+    retry: RetryPolicy,
+    limits: Limits,
+    jitter: Jitter,
+) -> Result<(Outcome, Delay), SendError> {
+    match sent {
+        Ok(()) => Ok((Outcome::Ok, Delay::NONE)),
+        Err(SendError::Permanent { .. }) => Ok((Outcome::Permanent, Delay::NONE)),
+        Err(SendError::Retryable { retry_after, .. }) => {
+            let delay = retry_delay(attempt, retry, jitter);
+            let at_least_ms =
+                retry_after.map_or(0, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+            Ok((Outcome::Retry, limits.raise(delay, at_least_ms)))
+        }
+        Err(other) => Err(other),
+    }
 }
 
 async fn claim<Q, L, F>(

@@ -97,6 +97,7 @@ impl LineReader {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test on a real clock")]
 mod tests {
     use futures_util::FutureExt;
     use tokio::io::{AsyncWriteExt, duplex};

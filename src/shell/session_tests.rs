@@ -1,5 +1,7 @@
 //! R28 to R35, clause by clause, on a scripted stream and a real store.
 
+#![expect(clippy::disallowed_methods, reason = "a test on real threads, clocks and sockets")]
+
 use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::time::Duration;

@@ -15,6 +15,9 @@ pub enum StorageError {
     /// The next read settles it; until then treat the operation as neither done nor undone.
     #[error("COMMIT failed and its outcome is unknown: {0}")]
     CommitUnknown(#[source] rusqlite::Error),
+    /// SQLite rolled the transaction back by itself; nothing was committed.
+    #[error("SQLite rolled the transaction back")]
+    RolledBack,
     /// Another program holds the file open in WAL mode, so it cannot be switched back to the rollback
     /// journal (Q18). Close that program, or let it leave WAL mode, and open again.
     #[error(
@@ -47,7 +50,7 @@ impl StorageError {
             Self::Sqlite(error) | Self::CommitUnknown(error) | Self::WalInUse(error) => {
                 error.sqlite_error_code()
             }
-            Self::Empty | Self::Setting { .. } | Self::Row(_) => None,
+            Self::RolledBack | Self::Empty | Self::Setting { .. } | Self::Row(_) => None,
         }
     }
 

@@ -9,7 +9,7 @@ use crate::port::{Fault, FaultPoint, Injected};
 use crate::rules::{Event, Millis, Name, Qty};
 
 use super::schema::Schema;
-use super::transaction::Immediate;
+use super::transaction::{Immediate, Savepoint};
 use super::{OpenOptions, StorageError};
 
 const SCHEMA: Schema = Schema {
@@ -57,6 +57,32 @@ pub struct Totals {
     pub qty: i64,
 }
 
+/// An event and when it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// The event.
+    pub event: Event,
+    /// When it was received.
+    pub at: Millis,
+}
+
+/// The inbox as a seam: what the receiver drives, and what a wrapper or a deliberately broken inbox implements.
+pub trait EventInbox {
+    /// Takes several events in one transaction, each at most once and each with an answer of its own, in order;
+    /// see [`Inbox::accept_many`].
+    ///
+    /// # Errors
+    /// [`AcceptError`] where the transaction as a whole failed: none of the events may be acknowledged.
+    fn accept_many(
+        &mut self,
+        arrivals: &[Arrival],
+        fault: &mut dyn Fault,
+    ) -> Result<Vec<Answer>, AcceptError>;
+}
+
+/// What became of one event of several.
+pub type Answer = Result<Accepted, AcceptError>;
+
 /// Why accept failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AcceptError {
@@ -102,21 +128,45 @@ impl Inbox {
         fault: &mut dyn Fault,
     ) -> Result<Accepted, AcceptError> {
         let transaction = Immediate::begin(&self.connection)?;
-        if let Some(stored_qty) = self.find(event)? {
-            if stored_qty == event.qty.get().to_string() {
-                // The answer is an ACK like the first one, so the row must be durable like after the first one.
-                transaction.touch()?;
+        let accepted = match self.take(event, at, fault) {
+            Err(error @ AcceptError::Conflict { .. }) => {
                 transaction.commit()?;
-                return Ok(Accepted::Repeat);
+                return Err(error);
             }
-            transaction.commit()?;
-            return Err(AcceptError::Conflict { id: event.id.clone(), stored_qty, given: event.qty });
+            taken => taken?,
+        };
+        commit(transaction, &[Ok(accepted)], fault)?;
+        Ok(accepted)
+    }
+
+    /// Takes several events in one transaction, so that they share its syncs. An event that fails is taken
+    /// back to its savepoint and answered with its error; the others are not affected. All that is not an error
+    /// is committed when this returns. The hooks are as for [`accept`](Self::accept), except that
+    /// [`FaultPoint::AfterCommit`] is called once, where anything was new.
+    ///
+    /// # Errors
+    /// [`AcceptError`] where the transaction as a whole failed: nothing has changed unless it says otherwise,
+    /// and no event, not even a repeat, counts as answered.
+    pub fn accept_many(
+        &mut self,
+        arrivals: &[Arrival],
+        fault: &mut dyn Fault,
+    ) -> Result<Vec<Answer>, AcceptError> {
+        if let [Arrival { event, at }] = arrivals {
+            return Ok(vec![self.accept(event, *at, fault)]);
         }
-        self.write(event, at).map_err(StorageError::from)?;
-        fault.at(FaultPoint::AfterAccept)?;
-        transaction.commit()?;
-        fault.at(FaultPoint::AfterCommit)?;
-        Ok(Accepted::Applied)
+        let transaction = Immediate::begin(&self.connection)?;
+        let mut answers = Vec::with_capacity(arrivals.len());
+        for arrival in arrivals {
+            let answer = self.take_apart(arrival, fault);
+            if self.connection.is_autocommit() {
+                // SQLite has rolled everything back by itself (disk full, I/O error).
+                return Err(answer.err().unwrap_or_else(|| StorageError::RolledBack.into()));
+            }
+            answers.push(answer);
+        }
+        commit(transaction, &answers, fault)?;
+        Ok(answers)
     }
 
     /// The running totals; zeros where nothing was accepted yet.
@@ -134,6 +184,32 @@ impl Inbox {
         &self.connection
     }
 
+    /// Takes an event, inside a transaction, behind a savepoint of its own.
+    fn take_apart(&self, arrival: &Arrival, fault: &mut dyn Fault) -> Answer {
+        let savepoint = Savepoint::begin(&self.connection).map_err(StorageError::from)?;
+        let answer = self.take(&arrival.event, arrival.at, fault);
+        let ended = savepoint.end(answer.is_ok());
+        if answer.is_ok() {
+            ended.map_err(StorageError::from)?;
+        }
+        answer
+    }
+
+    /// Takes an event, inside a transaction.
+    fn take(&self, event: &Event, at: Millis, fault: &mut dyn Fault) -> Answer {
+        match self.find(event)? {
+            None => {
+                self.write(event, at).map_err(StorageError::from)?;
+                fault.at(FaultPoint::AfterAccept)?;
+                Ok(Accepted::Applied)
+            }
+            Some(stored_qty) if stored_qty == event.qty.get().to_string() => Ok(Accepted::Repeat),
+            Some(stored_qty) => {
+                Err(AcceptError::Conflict { id: event.id.clone(), stored_qty, given: event.qty })
+            }
+        }
+    }
+
     fn find(&self, event: &Event) -> Result<Option<String>, StorageError> {
         let mut statement = self.connection.prepare_cached(FIND)?;
         let mut rows = statement.query([event.id.as_str()])?;
@@ -146,5 +222,30 @@ impl Inbox {
         self.connection.prepare_cached(EFFECT)?.execute(row)?;
         self.connection.prepare_cached(COUNT)?.execute([event.qty.get()])?;
         Ok(())
+    }
+}
+
+/// Commits what these answers tell.
+fn commit(transaction: Immediate<'_>, answers: &[Answer], fault: &mut dyn Fault) -> Result<(), AcceptError> {
+    let any = |what| answers.iter().any(|answer| matches!(answer, Ok(accepted) if *accepted == what));
+    let applied = any(Accepted::Applied);
+    if !applied && any(Accepted::Repeat) {
+        // The answer is an ACK like the first one, so the row must be durable like after the first one.
+        transaction.touch()?;
+    }
+    transaction.commit()?;
+    if applied {
+        fault.at(FaultPoint::AfterCommit)?;
+    }
+    Ok(())
+}
+
+impl EventInbox for Inbox {
+    fn accept_many(
+        &mut self,
+        arrivals: &[Arrival],
+        fault: &mut dyn Fault,
+    ) -> Result<Vec<Answer>, AcceptError> {
+        self.accept_many(arrivals, fault)
     }
 }

@@ -8,6 +8,7 @@ mod claim;
 mod due;
 mod enqueue;
 mod finish;
+mod list;
 mod open;
 mod redrive;
 mod row;
@@ -18,13 +19,14 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use crate::port::Fault;
-use crate::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome, Ticket, Ttl};
+use crate::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome, Status, Ticket, Ttl};
 
 use super::{
     ClaimError, Durability, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, OpenOptions,
     RedriveError, Released, Renewed, StorageError,
 };
 
+pub use list::JobRow;
 pub use row::BadRow;
 
 /// A queue file that is open.
@@ -46,6 +48,7 @@ impl Queue {
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, StorageError> {
         let connection = options.open(path)?;
         open::SCHEMA.ensure(&connection)?;
+        options.settle(&connection)?;
         Ok(Self { connection, durability: options.durability(), logged: BTreeSet::new() })
     }
 
@@ -62,6 +65,15 @@ impl Queue {
     /// [`StorageError`].
     pub fn bad_rows(&self, max: usize) -> Result<Vec<BadRow>, StorageError> {
         row::find_bad(&self.connection, max)
+    }
+
+    /// Jobs as they are stored, by seq from after `after` on, at most `max` of them; where `status` is given,
+    /// those only. It reads in one go, since a reader holds up whoever commits.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    pub fn list(&self, status: Option<Status>, after: i64, max: usize) -> Result<Vec<JobRow>, StorageError> {
+        list::list(&self.connection, status, after, max)
     }
 }
 

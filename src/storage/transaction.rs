@@ -56,6 +56,33 @@ impl Drop for Immediate<'_> {
     }
 }
 
+/// A savepoint inside a transaction, for one of several changes that stand or fall apart.
+pub(super) struct Savepoint<'c> {
+    connection: &'c Connection,
+}
+
+impl<'c> Savepoint<'c> {
+    pub(super) fn begin(connection: &'c Connection) -> rusqlite::Result<Self> {
+        run(connection, "SAVEPOINT part")?;
+        Ok(Self { connection })
+    }
+
+    /// Keeps or takes back what happened since. Where that fails, the whole transaction is rolled back: leaving
+    /// it tells the caller that nothing of it remains.
+    pub(super) fn end(self, keep: bool) -> rusqlite::Result<()> {
+        let connection = self.connection;
+        if connection.is_autocommit() {
+            return Ok(());
+        }
+        let taken_back = if keep { Ok(()) } else { run(connection, "ROLLBACK TO part") };
+        let ended = taken_back.and_then(|()| run(connection, "RELEASE part"));
+        if ended.is_err() && !connection.is_autocommit() {
+            run(connection, "ROLLBACK")?;
+        }
+        ended
+    }
+}
+
 /// Runs a statement without rows, prepared once per connection.
 pub(super) fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.execute([]).map(drop)

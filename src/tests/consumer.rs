@@ -1,6 +1,8 @@
 //! Consumer and publisher as real processes over loopback TCP: killed at every event, cut off, delayed,
 //! fragmented and stalled (R42 to R44, W4), and each against a peer in Python.
 
+#![expect(clippy::disallowed_methods, reason = "a test on real threads, clocks and sockets")]
+
 #[path = "consumer/process.rs"]
 mod process;
 #[path = "consumer/proxy.rs"]

@@ -16,6 +16,9 @@ use super::world::{
 };
 use crate::choice::{Chooser, Decision, Phase, Point, stable_hash};
 
+/// The true time at the beginning of a run where nothing else is set, in ms since the Unix epoch.
+pub const EPOCH_MS: i64 = 1_000_000;
+
 /// Settings of a run.
 #[derive(Debug, Clone)]
 pub struct SimulationOptions {
@@ -43,7 +46,7 @@ impl Default for SimulationOptions {
     fn default() -> Self {
         Self {
             sqlite_seed: 1,
-            epoch_ms: 1_000_000,
+            epoch_ms: EPOCH_MS,
             faults_until_us: i64::MAX,
             limit_us: i64::MAX,
             steps_max: 10_000_000,

@@ -116,12 +116,15 @@ pub(super) struct Stalled {
     others_steps: u64,
 }
 
+/// What a job does.
+pub(super) type Body = Box<dyn FnOnce()>;
+
 pub(super) struct Lane {
     pub(super) process: ProcessId,
     pub(super) incarnation: u32,
     pub(super) operation: Operation,
     pub(super) job: Option<Job>,
-    pub(super) queue: VecDeque<(&'static str, Box<dyn FnOnce()>)>,
+    pub(super) queue: VecDeque<(&'static str, Body)>,
     pub(super) queued: bool,
     /// Errors injected into the operation under way, which count once a caller has seen them.
     injected: Vec<Kind>,
@@ -371,7 +374,7 @@ impl State {
     }
 
     /// Gives a lane one more job.
-    pub(super) fn submit(&mut self, lane: LaneId, label: &'static str, body: Box<dyn FnOnce()>) {
+    pub(super) fn submit(&mut self, lane: LaneId, label: &'static str, body: Body) {
         self.lanes[lane].queue.push_back((label, body));
         if self.lanes[lane].job.is_none() {
             self.queue_lane(lane);

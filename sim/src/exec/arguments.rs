@@ -3,7 +3,7 @@
 use ackward::rules::{Attempt, Event, Invalid, Millis, Name, Qty, Ticket, Token};
 
 use super::failure::Failure;
-use super::json::Json;
+use super::json::{self, Json};
 
 /// The fields of an object: an operation's, a ticket's, an event's.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ impl Arguments {
     pub(super) fn parse(line: &[u8]) -> Result<(String, Self), Failure> {
         let malformed = |cause: &dyn std::fmt::Display| Failure::Malformed(cause.to_string());
         let text = std::str::from_utf8(line).map_err(|error| malformed(&error))?;
-        let Json::Object(mut fields) = Json::parse(text).map_err(|error| malformed(&error))? else {
+        let Json::Object(mut fields) = json::parse(text).map_err(|error| malformed(&error))? else {
             return Err(malformed(&"not an object"));
         };
         let Some(at) = fields.iter().position(|(key, _)| key == "op") else {

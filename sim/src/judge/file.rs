@@ -52,6 +52,9 @@ pub trait Model: Clone + Default {
     /// The first that is broken.
     fn check_step(&self, before: &Self) -> Result<(), Broken>;
 
+    /// A result in words, for the story.
+    fn told(result: &Self::Result) -> String;
+
     /// What a commit changed, for the story.
     fn story(&self, before: &Self) -> Vec<String>;
 

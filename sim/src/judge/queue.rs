@@ -1,10 +1,11 @@
 //! How the queue's and the inbox's models judge their files.
 
-use ackward::rules::{Reason, Status};
+use ackward::rules::{Reason, Status, Ticket};
 use ackward::storage::{Enqueued, Finished, Released, Renewed};
 
 use super::file::Model;
 use super::{Milestone, Milestones};
+use crate::computer::EPOCH_MS;
 use crate::model::{
     Applied, Broken, Difference, InboxModel, InboxOp, InboxResult, JobRow, QueueModel, QueueOp, QueueResult,
 };
@@ -26,6 +27,26 @@ impl Model for QueueModel {
 
     fn check_step(&self, before: &Self) -> Result<(), Broken> {
         self.check_step(before)
+    }
+
+    fn told(result: &QueueResult) -> String {
+        match result {
+            QueueResult::Enqueued(Enqueued::New) => "enqueue: accepted".to_owned(),
+            QueueResult::Enqueued(Enqueued::Duplicate) => "enqueue: a duplicate, left as it is".to_owned(),
+            QueueResult::Conflict => "enqueue: refused, the id has another quantity".to_owned(),
+            QueueResult::Claimed(None) => "claim: nothing to do".to_owned(),
+            QueueResult::Claimed(Some(ticket)) => format!("claim: {}", ticket_text(ticket)),
+            QueueResult::Finished(Finished::Now(status)) => format!("finish: {status}"),
+            QueueResult::Finished(Finished::Stale) => "finish: stale, nothing changed".to_owned(),
+            QueueResult::Redriven => "redrive: pending again".to_owned(),
+            QueueResult::NoSuchJob => "redrive: refused, there is no such job".to_owned(),
+            QueueResult::NotDead(status) => format!("redrive: refused, the job is {status}"),
+            QueueResult::Renewed(Renewed::Until(ticket)) => format!("renew: {}", ticket_text(ticket)),
+            QueueResult::Renewed(Renewed::Stale) => "renew: stale, nothing changed".to_owned(),
+            QueueResult::Released(Released::Pending) => "release: pending again".to_owned(),
+            QueueResult::Released(Released::Stale) => "release: stale, nothing changed".to_owned(),
+            QueueResult::Invalid => "refused: the deadline is beyond all time".to_owned(),
+        }
     }
 
     fn story(&self, before: &Self) -> Vec<String> {
@@ -101,6 +122,15 @@ impl Model for InboxModel {
         Ok(())
     }
 
+    fn told(result: &InboxResult) -> String {
+        match result {
+            InboxResult::Applied => "accept: new, the effect took place",
+            InboxResult::Duplicate => "accept: seen before, no second effect",
+            InboxResult::Conflict => "accept: refused, the id has another quantity",
+        }
+        .to_owned()
+    }
+
     fn story(&self, before: &Self) -> Vec<String> {
         let new = &self.effects()[before.effects().len().min(self.effects().len())..];
         new.iter().map(|row| format!("effect of {} (qty {})", row.id, row.qty)).collect()
@@ -121,12 +151,24 @@ impl Model for InboxModel {
     }
 }
 
+fn ticket_text(ticket: &Ticket) -> String {
+    let Ticket { id, token, attempt, .. } = ticket;
+    let until = since_start(ticket.lease_until_ms());
+    format!("{id}, token {}, attempt {}, leased until {until}", token.get(), attempt.get())
+}
+
+/// A time of the database as the story counts it, from the beginning of the run.
+fn since_start(at_ms: i64) -> String {
+    format!("{} ms", at_ms - EPOCH_MS)
+}
+
 /// One job's change in words.
 fn change(before: Option<&JobRow>, after: &JobRow) -> String {
     let from = before.map_or("new", |job| job.status.as_str());
     let reason = after.reason.map(|reason| format!(", {reason}")).unwrap_or_default();
     let owner = after.owner.as_ref().map(|owner| format!(", owner {owner}")).unwrap_or_default();
-    let lease = after.lease_until.map(|until| format!(", lease until {until}")).unwrap_or_default();
+    let lease =
+        after.lease_until.map(|until| format!(", leased until {}", since_start(until))).unwrap_or_default();
     let JobRow { id, status, attempts, max_attempts, token, .. } = after;
     format!(
         "{id}: {from} -> {status} (attempt {attempts}/{max_attempts}, token {token}{owner}{lease}{reason})"

@@ -254,8 +254,9 @@ pub(super) fn end_with<M: Kept>(index: usize, outcome: Outcome<M::Result>) {
     with(|judges, world| {
         let (process, Some(lane)) = world.running() else { return };
         world.note(|| match &outcome {
-            Outcome::Returned(result) => format!("returns {result:?}"),
-            other => format!("fails ({other:?})"),
+            Outcome::Returned(result) => M::told(result),
+            Outcome::Failed => "fails, and nothing has changed".to_owned(),
+            Outcome::Unknown => "fails, and whether it committed is unknown".to_owned(),
         });
         // First, since all else that is wrong may follow from it.
         if world.lane_holds_lock(lane) {

@@ -99,6 +99,23 @@ impl Model for StoreModel {
         Ok(())
     }
 
+    fn told(result: &Consumed) -> String {
+        let lines: Vec<_> = result
+            .lines
+            .iter()
+            .map(|(seq, is_new)| format!("{seq}{}", if *is_new { "" } else { " again" }))
+            .collect();
+        let end = match result.end {
+            LinesEnd::Complete => "",
+            LinesEnd::Gap => ", then refuses a gap",
+            LinesEnd::Conflict => ", then refuses other content under an old number",
+            LinesEnd::Invalid => ", then refuses a malformed line",
+            LinesEnd::Cut => ", then fails",
+        };
+        let lines = if lines.is_empty() { "nothing".to_owned() } else { lines.join(", ") };
+        format!("consumes {lines}{end}")
+    }
+
     fn story(&self, before: &Self) -> Vec<String> {
         let ((from, _), (to, total)) = (before.0.state(), self.0.state());
         vec![format!("cursor {from} -> {to}, total {total}")]

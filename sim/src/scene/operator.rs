@@ -20,8 +20,7 @@ pub(super) async fn operate<S: System>(context: Context, stage: Rc<Stage>) {
     for redrive in redrives {
         let now_us = context.world().now_us();
         context.sleep_us(redrive.at_ms * 1_000 - now_us).await;
-        loop {
-            let Ok(now) = context.now() else { break };
+        while let Ok(now) = context.now() {
             let wanted = redrive.clone();
             let job = move |queue: &mut WatchedQueue<S::Queue>| {
                 queue.redrive(&wanted.job, now, wanted.ttl_ms, &wanted.note, &mut SimFault)

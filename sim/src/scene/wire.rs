@@ -30,6 +30,17 @@ pub(super) enum Reply {
     Wrong,
 }
 
+impl Reply {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Busy => "busy, try again",
+            Self::Conflict => "conflict",
+            Self::Wrong => "something that acknowledges nothing",
+        }
+    }
+}
+
 /// The requests on their way to the receiver.
 pub(crate) struct Wire {
     receiver: ProcessId,
@@ -216,7 +227,7 @@ impl Sender for WireSender {
         let arrival = context.world().choose(Phase::Message, Role::Reply, &offer);
         die_if(&context, arrival).await;
         context.world().note(|| match &reply {
-            Ok(reply) => format!("is answered {reply:?}"),
+            Ok(reply) => format!("is answered: {}", reply.as_str()),
             Err(error) => format!("is not answered: {error}"),
         });
         let (result, milestone) = match reply {

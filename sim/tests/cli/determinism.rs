@@ -6,12 +6,15 @@ use serde_json::Value;
 
 use super::{PLAIN, command, folder, sim, text_of, top};
 
+/// Changes what surrounds a command.
+type Change<'a> = dyn Fn(&mut Command) -> &mut Command + 'a;
+
 const STORM: &str = "scenarios/storm.toml";
 
 #[test]
 fn the_same_seed_is_the_same_run_in_any_surroundings() {
     let file = top().join(STORM);
-    let run = |change: &dyn Fn(&mut Command)| {
+    let run = |change: &Change<'_>| {
         let mut command = command();
         command.arg("run").arg(&file).args(["--seed", "11", "--json"]);
         change(&mut command);
@@ -23,21 +26,22 @@ fn the_same_seed_is_the_same_run_in_any_surroundings() {
         run.to_string()
     };
     let elsewhere = tempfile::tempdir().unwrap();
-    let first = run(&|_| {});
+    let first = run(&|command: &mut Command| command);
     assert!(first.contains("COMMIT"), "the run tells no story");
-    let surroundings: &[(&str, &dyn Fn(&mut Command))] = &[
-        ("another process", &|_| {}),
-        ("another directory", &|command| drop(command.current_dir(elsewhere.path()))),
-        ("another home", &|command| drop(command.env("HOME", "/nowhere"))),
-        ("another time zone", &|command| drop(command.env("TZ", "Pacific/Chatham"))),
-        ("another language", &|command| {
-            drop(command.env("LANG", "tr_TR.UTF-8").env("LC_ALL", "tr_TR.UTF-8"))
-        }),
-        ("a huge environment", &|command| drop(command.env("HUGE", "x".repeat(100_000)))),
-        ("no environment", &|command| drop(command.env_clear())),
+    let surroundings: [(&str, Box<Change<'_>>); 7] = [
+        ("another process", Box::new(|command| command)),
+        ("another directory", Box::new(|command| command.current_dir(elsewhere.path()))),
+        ("another home", Box::new(|command| command.env("HOME", "/nowhere"))),
+        ("another time zone", Box::new(|command| command.env("TZ", "Pacific/Chatham"))),
+        (
+            "another language",
+            Box::new(|command| command.env("LANG", "tr_TR.UTF-8").env("LC_ALL", "tr_TR.UTF-8")),
+        ),
+        ("a huge environment", Box::new(|command| command.env("HUGE", "x".repeat(100_000)))),
+        ("no environment", Box::new(|command| command.env_clear())),
     ];
     for (what, change) in surroundings {
-        assert_eq!(run(change), first, "{what}");
+        assert_eq!(run(&change), first, "{what}");
     }
 }
 

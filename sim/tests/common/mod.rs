@@ -3,6 +3,7 @@
 
 pub mod acts;
 pub mod bench;
+pub mod cut;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -14,6 +15,13 @@ use ackward_sim::scenario::Scenario;
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A whole number from the environment: how much a test does is the caller's choice.
+#[expect(clippy::disallowed_methods, reason = "tests have no command line of their own")]
+pub fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is {text:?}, expected a whole number")))
 }
 
 /// Compares with the snapshot of this name in the repository's one folder of snapshots.

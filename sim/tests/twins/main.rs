@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod flaw;
+mod steps;
 mod twin;
 
 use std::fmt::Write;

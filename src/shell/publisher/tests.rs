@@ -1,5 +1,7 @@
 //! W4, over loopback TCP: windows, ACKs in order, refusals, several consumers, the end.
 
+#![expect(clippy::disallowed_methods, reason = "a test on real threads, clocks and sockets")]
+
 use std::cell::RefCell;
 use std::fmt::Write;
 use std::rc::Rc;

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use super::super::StorageError;
-use super::super::transaction::{Immediate, run};
+use super::super::transaction::{Immediate, Savepoint};
 use super::apply::{apply, settle};
 use super::{Applied, ApplyError, Store};
 use crate::port::Fault;
@@ -110,24 +110,10 @@ fn prefix<L: AsRef<[u8]>>(connection: &Connection, lines: &[L], fault: &mut dyn 
 
 fn consume(connection: &Connection, line: &[u8], fault: &mut dyn Fault) -> Result<Consumed, ConsumeError> {
     let event = parse_line(line)?;
-    run(connection, "SAVEPOINT line").map_err(ApplyError::from)?;
+    let savepoint = Savepoint::begin(connection).map_err(ApplyError::from)?;
     let result = apply(connection, event, fault);
-    let ended = end_savepoint(connection, result.is_ok());
+    let ended = savepoint.end(result.is_ok());
     let applied = result?;
     ended.map_err(ApplyError::from)?;
     Ok(Consumed { seq: event.seq, applied })
-}
-
-/// Keeps or takes back what happened since the savepoint. Where that fails, the whole transaction is rolled
-/// back: leaving it tells the caller that nothing of it remains.
-fn end_savepoint(connection: &Connection, keep: bool) -> rusqlite::Result<()> {
-    if connection.is_autocommit() {
-        return Ok(());
-    }
-    let taken_back = if keep { Ok(()) } else { run(connection, "ROLLBACK TO line") };
-    let ended = taken_back.and_then(|()| run(connection, "RELEASE line"));
-    if ended.is_err() && !connection.is_autocommit() {
-        run(connection, "ROLLBACK")?;
-    }
-    ended
 }

@@ -1,5 +1,7 @@
 //! Real `ackward` processes: start, wait for, kill.
 
+#![expect(clippy::disallowed_methods, reason = "a test on real threads, clocks and sockets")]
+
 use std::fmt::Write;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! A TCP proxy between consumer and publisher that misbehaves by plan, and writes down what passes.
 
+#![expect(clippy::disallowed_methods, reason = "a test on real threads, clocks and sockets")]
+
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

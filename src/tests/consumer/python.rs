@@ -1,5 +1,7 @@
 //! Peers that were not written here: a few lines of Python on each side.
 
+#![expect(clippy::disallowed_methods, reason = "a test on real threads, clocks and sockets")]
+
 use std::process::{Command, Stdio};
 
 /// Whether there is a Python; says so where there is none.

@@ -3,7 +3,7 @@
 use std::thread;
 
 use ackward::port::NoFault;
-use ackward::storage::{AcceptError, Accepted, Inbox, Totals};
+use ackward::storage::{AcceptError, Accepted, Answer, Arrival, Inbox, Totals};
 
 use super::*;
 
@@ -73,4 +73,70 @@ fn w3_concurrent_requests_of_one_id_have_one_effect() {
 fn m9_the_inbox_can_be_opened_with_extra() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(query(open(&dir).connection(), "PRAGMA synchronous"), ["3"]);
+}
+
+fn arrivals(events: &[(&str, i64)]) -> Vec<Arrival> {
+    events.iter().map(|(id, qty)| Arrival { event: event(id, *qty), at: at(10) }).collect()
+}
+
+/// Answers as words: `applied`, `repeat`, `conflict`, or another error.
+fn words(answers: Result<Vec<Answer>, AcceptError>) -> Vec<&'static str> {
+    let word = |answer: Answer| match answer {
+        Ok(Accepted::Applied) => "applied",
+        Ok(Accepted::Repeat) => "repeat",
+        Err(AcceptError::Conflict { .. }) => "conflict",
+        Err(_) => "error",
+    };
+    answers.unwrap().into_iter().map(word).collect()
+}
+
+#[test]
+fn w3_events_that_share_a_transaction_are_answered_each_on_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut inbox = open(&dir);
+    inbox.accept(&event("old", 1), at(1), &mut NoFault).unwrap();
+    let group = arrivals(&[("a", 5), ("old", 1), ("a", 5), ("old", 2), ("a", 6), ("b", 2)]);
+    let mut hook = Hook::none();
+    let answers = words(inbox.accept_many(&group, &mut hook));
+    assert_eq!(answers, ["applied", "repeat", "repeat", "conflict", "conflict", "applied"]);
+    assert_eq!(hook.called, ["after-accept", "after-accept", "after-commit"]);
+    assert_eq!(inbox.totals().unwrap(), Totals { count: 3, qty: 8 });
+    assert_eq!(inbox.accept_many(&[], &mut NoFault).unwrap().len(), 0);
+}
+
+#[test]
+fn w3_an_event_that_fails_takes_no_other_with_it() {
+    /// Fails at the second event.
+    struct Second(u32);
+    impl Fault for Second {
+        fn at(&mut self, point: FaultPoint) -> Result<(), Injected> {
+            self.0 += u32::from(point == FaultPoint::AfterAccept);
+            if point == FaultPoint::AfterAccept && self.0 == 2 { Err(Injected("no".into())) } else { Ok(()) }
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut inbox = open(&dir);
+    let group = arrivals(&[("a", 5), ("b", 2), ("c", 1)]);
+    assert_eq!(words(inbox.accept_many(&group, &mut Second(0))), ["applied", "error", "applied"]);
+    let expected = ["inbox a 5 10", "inbox c 1 10", "effects 1 a 5 10", "effects 2 c 1 10", "totals 1 2 6"];
+    assert_eq!(everything(&inbox), expected);
+    assert_eq!(words(inbox.accept_many(&group, &mut NoFault)), ["repeat", "applied", "repeat"]);
+}
+
+#[test]
+fn w3_a_group_whose_commit_fails_leaves_nothing_and_answers_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut inbox = open(&dir);
+    inbox.connection().busy_timeout(std::time::Duration::ZERO).unwrap();
+    inbox.accept(&event("old", 1), at(1), &mut NoFault).unwrap();
+    let reader = Connection::open(dir.path().join("inbox.db")).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM inbox").unwrap();
+    let error = inbox.accept_many(&arrivals(&[("a", 5), ("old", 1)]), &mut NoFault).unwrap_err();
+    assert!(matches!(&error, AcceptError::Storage(error) if error.is_busy()), "{error}");
+    reader.execute_batch("COMMIT").unwrap();
+    assert_eq!(inbox.totals().unwrap(), Totals { count: 1, qty: 1 });
+    let error =
+        inbox.accept_many(&arrivals(&[("a", 5), ("b", 1)]), &mut Hook::fails_at(FaultPoint::AfterCommit));
+    assert!(matches!(error, Err(AcceptError::Hook(_))));
+    assert_eq!(inbox.totals().unwrap(), Totals { count: 3, qty: 7 });
 }

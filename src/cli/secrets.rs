@@ -1,0 +1,33 @@
+//! The secrets that sign requests, from a file or the environment: never from the command line, which everybody
+//! on the machine can read.
+
+use std::fs;
+use std::path::PathBuf;
+
+use ackward::shell::{Secret, Secrets};
+use clap::Args;
+
+use super::exit::{Ended, Exit};
+
+/// Where the secrets are.
+#[derive(Debug, Args)]
+pub struct SecretArgs {
+    /// File with the secrets of signed requests (Standard Webhooks), `whsec_…`, one a line; several while they
+    /// are rotated
+    #[arg(long, env = "ACKWARD_SECRET_FILE", value_name = "FILE")]
+    secret_file: Option<PathBuf>,
+}
+
+impl SecretArgs {
+    /// The secrets, where there are any.
+    pub fn read(&self) -> Result<Option<Secrets>, Ended> {
+        let Some(path) = &self.secret_file else { return Ok(None) };
+        let refuse = |error: &dyn std::fmt::Display| {
+            Ended::new(Exit::Usage, format_args!("--secret-file {}: {error}", path.display()))
+        };
+        let text = fs::read_to_string(path).map_err(|error| refuse(&error))?;
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let secrets: Result<_, _> = lines.map(Secret::parse).collect();
+        secrets.and_then(Secrets::new).map(Some).map_err(|error| refuse(&error))
+    }
+}

@@ -1,0 +1,125 @@
+//! One connection of the receiver: its requests one after the other, with a limit on each wait for a head.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::AsyncReadExt;
+
+use super::Reply;
+use crate::port::{Clock, Stream};
+use crate::rules::Timeout;
+use crate::shell::wait::within;
+
+/// The largest head that is read at all, in bytes; beyond it hyper answers 431 without a body.
+const BUFFER_BYTES_MAX: usize = 64 * 1024;
+/// How much, and for how long, is still read of a request that was answered before its end: closing at once would
+/// reset the connection, and the reply with it.
+const LINGER_BYTES_MAX: u64 = 1024 * 1024;
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Why a connection ended badly.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ServeError {
+    #[error("no complete head in time")]
+    HeadTimeout,
+    #[error(transparent)]
+    Http(#[from] hyper::Error),
+}
+
+/// Serves requests until the peer closes, the limit passes, or `shutdown` completes and the request that has
+/// begun is answered.
+pub(super) async fn serve<S, C, A, R>(
+    stream: S,
+    clock: &C,
+    head_timeout: Timeout,
+    mut shutdown: impl Future<Output = ()> + Unpin,
+    answer: A,
+) -> Result<(), ServeError>
+where
+    S: Stream,
+    C: Clock,
+    A: Fn(Request<Incoming>) -> R,
+    R: Future<Output = Reply>,
+{
+    let phase = Phase::default();
+    let service = service_fn(|request| {
+        phase.answering.set(true);
+        let answer = answer(request);
+        let phase = &phase;
+        Box::pin(async move {
+            let reply = answer.await;
+            phase.answering.set(false);
+            phase.answered.set(phase.answered.get() + 1);
+            Ok::<_, Infallible>(reply)
+        })
+    });
+    let mut connection = http1::Builder::new()
+        .auto_date_header(false)
+        .max_buf_size(BUFFER_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut stopping = false;
+    let ended = loop {
+        let answered = phase.answered.get();
+        let mut limit = pin!(clock.sleep(head_timeout.duration()));
+        let step = poll_fn(|context| {
+            if !stopping && Pin::new(&mut shutdown).poll(context).is_ready() {
+                stopping = true;
+                Pin::new(&mut connection).graceful_shutdown();
+            }
+            if let Poll::Ready(result) = connection.poll_without_shutdown(context) {
+                return Poll::Ready(Step::Ended(result));
+            }
+            if phase.answered.get() != answered {
+                return Poll::Ready(Step::Answered);
+            }
+            if phase.answering.get() {
+                return Poll::Pending;
+            }
+            limit.as_mut().poll(context).map(|()| Step::TimedOut)
+        });
+        match step.await {
+            Step::Answered => {}
+            Step::Ended(result) => break result,
+            Step::TimedOut => return Err(ServeError::HeadTimeout),
+        }
+    };
+    linger(connection.into_parts().io.into_inner(), clock).await;
+    Ok(ended?)
+}
+
+/// Where a connection stands.
+#[derive(Debug, Default)]
+struct Phase {
+    answering: Cell<bool>,
+    answered: Cell<u64>,
+}
+
+enum Step {
+    Answered,
+    Ended(hyper::Result<()>),
+    TimedOut,
+}
+
+/// Ends a connection: the reply's end is sent, and what still comes is read and dropped, within limits.
+async fn linger(mut stream: impl Stream, clock: &impl Clock) {
+    let Ok(limit) = Timeout::from_seconds(LINGER.as_secs_f64()) else { return };
+    let rest = async {
+        tokio::io::AsyncWriteExt::shutdown(&mut stream).await?;
+        let mut rest = stream.take(LINGER_BYTES_MAX);
+        let mut buffer = [0; 4096];
+        while rest.read(&mut buffer).await? > 0 {}
+        Ok::<_, io::Error>(())
+    };
+    // However it goes, the connection is over.
+    let _ = within(clock, limit, rest).await;
+}

@@ -1,0 +1,77 @@
+//! Group commit: the events that arrive while a transaction is being committed share the next one.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::convert::Infallible;
+
+use tokio::sync::{Notify, oneshot};
+
+use super::refusal::Refusal;
+use crate::port::{Fault, Lane};
+use crate::storage::{AcceptError, Accepted, Answer, Arrival, EventInbox};
+
+/// The events that wait for their transaction, in the order of their arrival.
+#[derive(Default)]
+pub(super) struct Group {
+    waiting: RefCell<VecDeque<Waiting>>,
+    arrived: Notify,
+}
+
+struct Waiting {
+    arrival: Arrival,
+    reply: oneshot::Sender<Result<Accepted, Refusal>>,
+}
+
+impl Group {
+    /// Waits until the event is committed or refused. Dropping the future takes nothing back.
+    pub(super) async fn take(&self, arrival: Arrival) -> Result<Accepted, Refusal> {
+        let (reply, answer) = oneshot::channel();
+        self.waiting.borrow_mut().push_back(Waiting { arrival, reply });
+        self.arrived.notify_one();
+        answer.await.unwrap_or_else(|_| Err(Refusal::Unavailable("the receiver is closing".into())))
+    }
+
+    /// Commits one group after the other, for ever.
+    pub(super) async fn commit<I, L, F>(&self, inbox: &L, group_max: usize, fault: F) -> Infallible
+    where
+        I: EventInbox + 'static,
+        L: Lane<I>,
+        F: Fault + Clone + Send + 'static,
+    {
+        loop {
+            let (arrivals, replies) = self.next(group_max);
+            if arrivals.is_empty() {
+                self.arrived.notified().await;
+                continue;
+            }
+            let mut fault = fault.clone();
+            let job = move |inbox: &mut I| inbox.accept_many(&arrivals, &mut fault);
+            let answers = inbox.call("accept", job).await;
+            give(answers, replies);
+        }
+    }
+
+    fn next(&self, group_max: usize) -> (Vec<Arrival>, Vec<oneshot::Sender<Result<Accepted, Refusal>>>) {
+        let mut waiting = self.waiting.borrow_mut();
+        let count = waiting.len().min(group_max);
+        waiting.drain(..count).map(|waiting| (waiting.arrival, waiting.reply)).unzip()
+    }
+}
+
+/// Gives each request its answer; one that is gone needs none.
+fn give(answers: Result<Vec<Answer>, AcceptError>, replies: Vec<oneshot::Sender<Result<Accepted, Refusal>>>) {
+    match answers {
+        Ok(answers) => {
+            for (answer, reply) in answers.into_iter().zip(replies) {
+                let _ = reply.send(answer.map_err(Refusal::from));
+            }
+        }
+        Err(error) => {
+            tracing::error!(%error, "nothing was accepted");
+            let error = error.to_string();
+            for reply in replies {
+                let _ = reply.send(Err(Refusal::Unavailable(error.clone())));
+            }
+        }
+    }
+}
