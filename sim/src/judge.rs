@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use ackward::rules::{Name, Status, parse_ack};
+use ackward::rules::{Name, Status, parse_ack, parse_resume};
 use ackward::storage::Durability;
 
 use crate::computer::{LockEvent, Observer, ProcessId, Trace, World, current};
@@ -68,6 +68,12 @@ properties! {
     CURSOR_AGREES = "cursor-agrees",
     /// An ACK was sent for an event that is not committed, or that a power cut took back.
     ACK_DURABLE = "ack-durable",
+    /// A consumer asked for something else than what follows its store's cursor.
+    RESUMES_AT_CURSOR = "resumes-at-cursor",
+    /// A consumer refused a line although its publisher sent only what its log holds, in order.
+    FAITHFUL_LINES_ACCEPTED = "faithful-lines-accepted",
+    /// A consumer keeps connections that it no longer uses.
+    NO_CONNECTION_LEAKED = "no-connection-leaked",
     /// A consumer has other events than its publisher's log.
     SAME_EVENTS = "same-events",
     /// The file cannot be read as a database.
@@ -78,6 +84,8 @@ properties! {
     NO_PANIC = "no-panic",
 }
 
+/// Connections that a consumer may hold: one, and one that it is ending.
+const CONNECTIONS_MAX: usize = 2;
 /// Violations kept per run: the first says it all, a few more help to understand.
 const VIOLATIONS_MAX: usize = 8;
 
@@ -93,6 +101,10 @@ pub struct Judges {
     pub violations: Vec<Violation>,
     /// What was reached.
     pub milestones: Milestones,
+    /// Whether consumers are sent only what their publisher's log holds, in order.
+    pub is_publisher_faithful: bool,
+    /// The publisher's process.
+    pub publisher: Option<ProcessId>,
     sends: BTreeMap<Name, i64>,
     acknowledged: BTreeMap<Name, i64>,
 }
@@ -127,6 +139,8 @@ impl Judges {
             stores: Vec::new(),
             violations: Vec::new(),
             milestones: Milestones::default(),
+            is_publisher_faithful: true,
+            publisher: None,
             sends: BTreeMap::new(),
             acknowledged: BTreeMap::new(),
         }
@@ -138,16 +152,54 @@ impl Judges {
         self.stores.push(StoreJudge { file, acknowledged: -1, consumers: Vec::new() });
     }
 
-    /// A consumer writes to its publisher: an ACK must be for what its store holds.
-    fn writing(&mut self, process: ProcessId, bytes: &[u8]) {
+    /// A consumer has written to its publisher: an ACK must be for what its store holds, and it must resume
+    /// where its store stands.
+    fn wrote(&mut self, process: ProcessId, bytes: &[u8], at_us: i64) {
         let Some(store) = self.stores.iter_mut().find(|store| store.consumers.contains(&process)) else {
             return;
         };
+        let last = store.file.model().0.state().0;
+        // Where several consumers share a store, the cursor may have moved on since it was read.
+        let is_alone = store.consumers.len() == 1 && !store.file.is_unsettled();
+        let mut wrong = None;
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let Ok(seq) = parse_ack(line) else { continue };
-            store.acknowledged = store.acknowledged.max(seq.get());
+            if let Ok(seq) = parse_ack(line) {
+                store.acknowledged = store.acknowledged.max(seq.get());
+            } else if let Ok(from) = parse_resume(line)
+                && (from.get() > last || from.get() < last && is_alone)
+            {
+                wrong = Some(format!(
+                    "{}: resumes after event {from}, the cursor is {last}",
+                    store.file.judged().file
+                ));
+            }
         }
-        self.check_acknowledged(0);
+        if let Some(detail) = wrong {
+            self.fail(RESUMES_AT_CURSOR, at_us, detail);
+        }
+        self.check_acknowledged(at_us);
+    }
+
+    /// A consumer has made a connection: those before it must be closed, all but the one it may be ending.
+    fn connected(&mut self, process: ProcessId, open: usize, at_us: i64) {
+        let is_consumer = self.stores.iter().any(|store| store.consumers.contains(&process));
+        if is_consumer && open > CONNECTIONS_MAX {
+            let detail = format!("process {process} holds {open} connections, allowed: {CONNECTIONS_MAX}");
+            self.fail(NO_CONNECTION_LEAKED, at_us, detail);
+        }
+    }
+
+    /// Notes who died between a commit and its ACK.
+    fn died_before_ack(&mut self, process: ProcessId) {
+        for store in &self.stores {
+            let is_due = store.file.model().0.state().0 > store.acknowledged;
+            if is_due && store.consumers.contains(&process) {
+                self.milestones.reach(Milestone::DiedBeforeAck);
+            }
+            if is_due && self.publisher == Some(process) {
+                self.milestones.reach(Milestone::PublisherLost);
+            }
+        }
     }
 
     fn check_acknowledged(&mut self, at_us: i64) {
@@ -235,7 +287,7 @@ impl Judges {
         self.queue.model().jobs().values().all(|job| matches!(job.status, Status::Done | Status::Dead))
     }
 
-    /// The jobs that are neither done nor dead, in words.
+    /// The jobs that are neither done nor dead, and where the consumers' stores stand, in words.
     #[must_use]
     pub fn unsettled(&self) -> String {
         let open = self
@@ -244,7 +296,12 @@ impl Judges {
             .jobs()
             .values()
             .filter(|job| !matches!(job.status, Status::Done | Status::Dead));
-        let open: Vec<_> = open.map(|job| format!("{} is {}", job.id, job.status)).collect();
+        let jobs = open.map(|job| format!("{} is {}", job.id, job.status));
+        let stores = self.stores.iter().map(|store| {
+            let last = store.file.model().0.state().0;
+            format!("{} is at event {last}", store.file.judged().file)
+        });
+        let open: Vec<_> = jobs.chain(stores).collect();
         if open.is_empty() { "the producer or the operator".to_owned() } else { open.join(", ") }
     }
 
@@ -299,6 +356,7 @@ impl Observer for Watch {
         judges.queue.died(process);
         judges.inbox.died(process);
         judges.stores.iter_mut().for_each(|store| store.file.died(process));
+        judges.died_before_ack(process);
     }
 
     fn power_cut(&mut self, machine: usize, _lost: usize, _trace: &mut Trace) {
@@ -308,8 +366,12 @@ impl Observer for Watch {
         judges.stores.iter_mut().for_each(|store| store.file.power_cut(machine));
     }
 
-    fn writing(&mut self, process: ProcessId, bytes: &[u8]) {
-        self.0.borrow_mut().writing(process, bytes);
+    fn wrote(&mut self, process: ProcessId, bytes: &[u8], at_us: i64) {
+        self.0.borrow_mut().wrote(process, bytes, at_us);
+    }
+
+    fn connected(&mut self, process: ProcessId, open: usize, at_us: i64) {
+        self.0.borrow_mut().connected(process, open, at_us);
     }
 }
 

@@ -323,12 +323,18 @@ impl Scenario {
     /// The names of all processes, in the order in which a run numbers them.
     #[must_use]
     pub fn process_names(&self) -> Vec<String> {
-        let workers = self.worker_processes();
-        let workers = workers.iter().map(|(name, _)| name.to_string());
-        let fixed = |name: &str| std::iter::once(name.to_owned());
-        let consumers = self.consumers.iter().map(|consumer| consumer.name.to_string());
-        let queue = fixed("receiver").chain(fixed("producer")).chain(workers).chain(fixed("operator"));
-        queue.chain(fixed("publisher")).chain(fixed("author")).chain(consumers).collect()
+        let mut names = vec!["receiver".to_owned()];
+        if !self.jobs.is_empty() {
+            names.push("producer".to_owned());
+            names.extend(self.worker_processes().iter().map(|(name, _)| name.to_string()));
+            names.extend((!self.redrives.is_empty()).then(|| "operator".to_owned()));
+        }
+        if let Some(publisher) = &self.publisher {
+            names.push("publisher".to_owned());
+            names.extend((publisher.grow > 0).then(|| "author".to_owned()));
+            names.extend(self.consumers.iter().map(|consumer| consumer.name.to_string()));
+        }
+        names
     }
 }
 

@@ -19,12 +19,15 @@ use std::rc::Rc;
 use ackward::storage::Durability;
 
 use crate::choice::{Action, Chooser, Decision, Deviation};
-use crate::computer::{End, Ending, Event, ProcessSpec, Recording, Simulation, SimulationOptions, Struck};
+use crate::computer::{
+    End, Ending, Event, ProcessSpec, Recording, Simulation, SimulationOptions, Struck, current,
+};
 use crate::judge::{self, Judged, Judges, Milestones, NO_PANIC, SETTLES, Violation, Watch};
 use crate::scenario::Scenario;
 
 pub use chooser::{SceneChooser, probabilities};
 pub use fault::SimFault;
+pub use stream::ADDRESS as PUBLISHER_ADDRESS;
 pub use system::{Real, System};
 
 /// The queue file's name on its machine.
@@ -162,6 +165,7 @@ pub fn run_with<S: System, C: Chooser + 'static>(
             || (stage.producer_done.get()
                 && stage.operator_done.get()
                 && is_settled()
+                && current().is_some_and(|world| stage.wire.is_open(&world))
                 && stream::has_caught_up(&stage, &judges.borrow()))
     });
     let end = simulation.finish(hit_limit);

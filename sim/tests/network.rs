@@ -10,6 +10,7 @@ use ackward::port::{Listener, Network, Stream};
 use ackward_sim::choice::{Chooser, Kind, Nothing, Probabilities, Random};
 use ackward_sim::computer::{Context, End, ProcessSpec, Simulation, SimulationOptions};
 use common::alone;
+use futures_util::future::{Either, select};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// What the two sides saw, line by line.
@@ -184,4 +185,49 @@ fn an_abort_resets_the_other_end() {
     });
     drop(simulation.run());
     assert_eq!(*seen.borrow(), [format!("{:?}", ErrorKind::ConnectionReset)]);
+}
+
+#[test]
+fn a_process_can_die_as_it_writes_and_nothing_of_it_is_sent() {
+    let _alone = alone();
+    for kind in [Kind::Kill, Kind::PowerCut] {
+        let (end, seen) = meet(Random::new(1, Probabilities::default().with(kind, 1.0)));
+        assert!(seen.is_empty(), "{kind:?}: {seen:?}");
+        // Had anything arrived, the other side would have died at its echo.
+        assert_eq!(end.struck.effective[kind as usize], 1, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_connect_that_is_given_up_leaves_no_connection_open() {
+    let _alone = alone();
+    let seen = Seen::default();
+    let (told, heard) = (Rc::clone(&seen), Rc::clone(&seen));
+    let mut simulation = Simulation::new(SimulationOptions::default(), Nothing);
+    let host = simulation.machine("host");
+    simulation.process(ProcessSpec::new("server", host), move |context| {
+        let heard = Rc::clone(&heard);
+        async move {
+            let mut listener = context.listen("host:1").await.expect("the port is free");
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let ended = stream.read(&mut [0; 8]).await;
+            heard.borrow_mut().push(format!("server reads {ended:?}"));
+        }
+    });
+    simulation.process(ProcessSpec::new("client", host), move |context| {
+        let told = Rc::clone(&told);
+        async move {
+            let open = || context.world().open_connections(context.process);
+            // The other side has taken the connection by now, and its answer is on its way.
+            let limit = Box::pin(context.sleep_us(750));
+            let given_up = select(Box::pin(context.connect("host:1")), limit).await;
+            assert!(matches!(given_up, Either::Right(_)));
+            told.borrow_mut().push(format!("{} open while it waits", open()));
+            drop(given_up);
+            told.borrow_mut().push(format!("{} open afterwards", open()));
+        }
+    });
+    simulation.run_until(|| false);
+    drop(simulation.finish(false));
+    assert_eq!(*seen.borrow(), ["1 open while it waits", "0 open afterwards", "server reads Ok(0)"]);
 }

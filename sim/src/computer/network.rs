@@ -6,6 +6,9 @@
 //! or two machines cannot reach each other for a while (what was sent meanwhile arrives afterwards, as TCP
 //! sends again).
 //!
+//! By choice a process is killed, or its machine loses power, as it is about to write: so a process that never
+//! calls SQLite can die too, and a consumer between its commit and its ACK.
+//!
 //! A killed process's queued bytes still arrive, then the end of the stream, or a reset where it had left
 //! bytes unread. A power cut is silence: its peers notice nothing until they write to a machine that is back.
 
@@ -280,11 +283,36 @@ impl State {
         if len > 1 {
             offers.push(Offer { kind: Kind::Fragment, low: 1, high: len as i64 - 1 });
         }
+        offers.push(Offer::plain(Kind::Kill));
+        offers.push(Offer::plain(Kind::PowerCut));
         let role = if side == Side::Client { Role::Request } else { Role::Reply };
         let decision = self.choose_in_process(process, Phase::Message, role, &offers);
+        if matches!(decision.kind, Kind::Kill | Kind::PowerCut) {
+            self.die_writing(process, decision.kind);
+            return Ok(0);
+        }
         self.note(Some(process), || format!("sends {}", shown(bytes)));
         self.send_as(connection, side, bytes, decision)?;
         Ok(len)
+    }
+
+    /// A process dies before it has written anything of what it was about to write.
+    fn die_writing(&mut self, process: ProcessId, kind: Kind) {
+        let before = self.struck.effective[kind as usize];
+        if kind == Kind::Kill {
+            self.kill(process);
+        } else {
+            self.cut_power(self.processes[process].machine);
+        }
+        // Its message never leaves, whether or not a call into SQLite was under way as well.
+        self.struck.effective[kind as usize] = before + 1;
+    }
+
+    /// How many connections a process holds open now.
+    fn open_connections(&self, process: ProcessId) -> usize {
+        let incarnation = self.processes[process].incarnation;
+        let ends = self.net.connections.iter().flat_map(|connection| &connection.ends);
+        ends.filter(|end| end.is_open && (end.process, end.incarnation) == (process, incarnation)).count()
     }
 
     fn send_as(
@@ -387,13 +415,18 @@ impl Network for Context {
         };
         self.sleep_us(LATENCY_US + extra_us + reachable_us).await;
         let connection = (decision.kind != Kind::ConnectRefused).then(|| self.reach(machine, port)).flatten();
-        if connection.is_none() && self.is_off(machine) {
+        // From here on there is a stream to be closed, also where nobody waits for this any more.
+        let stream =
+            connection.map(|connection| SimStream { context: self.clone(), connection, side: Side::Client });
+        if stream.is_none() && self.is_off(machine) {
             // A machine without power answers nothing.
             std::future::pending::<()>().await;
         }
         self.sleep_us(LATENCY_US).await;
-        let Some(connection) = connection else { return Err(io::ErrorKind::ConnectionRefused.into()) };
-        Ok(SimStream { context: self.clone(), connection, side: Side::Client })
+        let stream = stream.ok_or(io::ErrorKind::ConnectionRefused)?;
+        let (open, at_us) = (self.world.open_connections(self.process), self.world.now_us());
+        self.world.observer.borrow_mut().connected(self.process, open, at_us);
+        Ok(stream)
     }
 
     async fn listen(&self, address: &str) -> io::Result<SimListener> {
@@ -420,6 +453,14 @@ impl Network for Context {
         });
         let address = format!("{}:{port}", state.machines[machine].name);
         Ok(SimListener { context: self.clone(), index: state.net.listeners.len() - 1, address })
+    }
+}
+
+impl World {
+    /// How many connections a process holds open now, both those that it made and those that it accepted.
+    #[must_use]
+    pub fn open_connections(&self, process: ProcessId) -> usize {
+        self.state.borrow().open_connections(process)
     }
 }
 
@@ -554,7 +595,6 @@ impl AsyncWrite for SimStream {
             return Poll::Ready(Ok(0));
         }
         let world = self.world();
-        world.observer.borrow_mut().writing(self.context.process, bytes);
         let mut state = world.state.borrow_mut();
         match state.write(self.connection, self.side, bytes) {
             Ok(0) => {
@@ -562,7 +602,13 @@ impl AsyncWrite for SimStream {
                 peer.writer = Some(cx.waker().clone());
                 Poll::Pending
             }
-            result => Poll::Ready(result),
+            Ok(len) => {
+                let at_us = state.now_us;
+                drop(state);
+                world.observer.borrow_mut().wrote(self.context.process, &bytes[..len], at_us);
+                Poll::Ready(Ok(len))
+            }
+            Err(error) => Poll::Ready(Err(error)),
         }
     }
 

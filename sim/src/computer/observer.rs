@@ -35,9 +35,11 @@ pub trait Observer {
     /// A lane gave back all its locks on a database.
     fn unlocked(&mut self, _event: &LockEvent<'_>, _trace: &mut Trace) {}
 
-    /// A process is about to write these bytes to a network stream; it may be told that fewer were taken, and
-    /// then writes the rest again.
-    fn writing(&mut self, _process: usize, _bytes: &[u8]) {}
+    /// A process has written these bytes to a network stream.
+    fn wrote(&mut self, _process: usize, _bytes: &[u8], _at_us: i64) {}
+
+    /// A process has made a connection; it now holds `open` of them, this one included.
+    fn connected(&mut self, _process: usize, _open: usize, _at_us: i64) {}
 
     /// A process was killed, or died with its machine.
     fn died(&mut self, _process: usize, _trace: &mut Trace) {}

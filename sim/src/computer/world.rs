@@ -256,6 +256,16 @@ impl World {
         self.state.borrow().processes.get(process).is_some_and(|process| process.alive)
     }
 
+    /// Whether this incarnation of a process lives.
+    #[must_use]
+    pub fn is_running(&self, process: ProcessId, incarnation: u32) -> bool {
+        let state = self.state.borrow();
+        state
+            .processes
+            .get(process)
+            .is_some_and(|process| process.alive && process.incarnation == incarnation)
+    }
+
     /// Steps that all processes but one have made so far.
     #[must_use]
     pub fn steps_of_others(&self, process: ProcessId) -> u64 {

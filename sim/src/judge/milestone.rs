@@ -83,6 +83,10 @@ milestones! {
     BadStream = "bad-stream",
     /// The publisher no longer holds what a consumer needs.
     Resync = "resync",
+    /// A consumer died with an event committed and not acknowledged (R42).
+    DiedBeforeAck = "died-before-ack",
+    /// The publisher died with an event committed and not acknowledged (R43).
+    PublisherLost = "publisher-lost",
     /// Several lines shared a transaction.
     Group = "group",
     /// A receiver answered something that acknowledges nothing.

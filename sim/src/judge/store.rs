@@ -10,7 +10,7 @@ use ackward::storage::{
 
 use super::file::{FileJudge, Model, Outcome};
 use super::spy::{Kept, begin, end_with, gave_up};
-use super::{Judges, Milestone, Milestones, with};
+use super::{FAITHFUL_LINES_ACCEPTED, Judges, Milestone, Milestones, with};
 use crate::model::{Applied, Broken, ConsumerModel, ConsumerOp, ConsumerResult, Difference};
 use crate::sqlite_file::{Image, Schema};
 
@@ -193,7 +193,11 @@ impl<E> WatchedStore<E> {
         {
             gave_up::<StoreModel>(self.index);
         }
-        end_with::<StoreModel>(self.index, told(&batch));
+        let told = told(&batch);
+        if let Outcome::Returned(Consumed { end, .. }) = &told {
+            refused(self.index, *end);
+        }
+        end_with::<StoreModel>(self.index, told);
         batch
     }
 }
@@ -212,6 +216,18 @@ impl<E: EventStore> EventStore for WatchedStore<E> {
         let read = read.map(|event| event.map(|event| (event.seq.get(), event.delta.get()))).collect();
         self.watch(Lines(read), |store| store.consume_lines(lines, fault))
     }
+}
+
+/// A faithful publisher's lines are refused only where bytes were lost or read twice on this side.
+fn refused(index: usize, end: LinesEnd) {
+    if !matches!(end, LinesEnd::Gap | LinesEnd::Conflict | LinesEnd::Invalid) {
+        return;
+    }
+    with(|judges, world| {
+        let Some(store) = judges.stores.get(index).filter(|_| judges.is_publisher_faithful) else { return };
+        let detail = format!("{}: {end:?}", store.file.judged().file);
+        judges.fail(FAITHFUL_LINES_ACCEPTED, world.now_us(), detail);
+    });
 }
 
 /// What the judge is told of a batch.

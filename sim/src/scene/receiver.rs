@@ -21,6 +21,7 @@ pub(super) async fn receive(context: Context) {
     let Some(stage) = stage() else { return };
     stage.wire.reset();
     let lane = open(&context).await;
+    stage.wire.opened(&context);
     loop {
         let request = stage.wire.next().await;
         serve(&context, &stage, &lane, request).await;

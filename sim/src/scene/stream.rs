@@ -27,7 +27,7 @@ use crate::judge::{self, Judged, Judges, Milestone, SAME_EVENTS, WatchedStore};
 use crate::scenario::{Consumer, Publisher};
 
 /// Where the publisher listens.
-pub(super) const ADDRESS: &str = "publisher-host:7000";
+pub const ADDRESS: &str = "publisher-host:7000";
 /// How long a program waits before it tries again what failed.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -42,7 +42,9 @@ pub(super) fn populate<S: System>(
     let spec =
         ProcessSpec { restarts: u32::MAX, restart_after_ms: 300, ..ProcessSpec::new("publisher", far) };
     let shared = Rc::clone(stage);
-    simulation.process(spec, move |context| serve(context, Rc::clone(&shared)));
+    let process = simulation.process(spec, move |context| serve(context, Rc::clone(&shared)));
+    judges.borrow_mut().publisher = Some(process);
+    judges.borrow_mut().is_publisher_faithful = !publisher.rogue;
     if publisher.grow > 0 {
         // Outside of any machine that can fail: whoever appends to the log does so durably.
         let desk = simulation.machine("author-host");
@@ -98,6 +100,14 @@ pub(super) fn check(stage: &Stage, judges: &mut Judges, at_us: i64) {
     }
     for detail in broken {
         judges.fail(SAME_EVENTS, at_us, detail);
+    }
+}
+
+impl Stage {
+    /// A consumer was told that only a new start helps (W4), and ends.
+    pub fn needs_resync(&self) {
+        judge::with(|judges, _| judges.milestones.reach(Milestone::Resync));
+        self.resyncs.set(self.resyncs.get() + 1);
     }
 }
 
@@ -243,11 +253,7 @@ pub(super) async fn consume<S: System>(context: Context, consumer: Rc<Consumer>,
     loop {
         let ended = follow(&client, &options, &mut jitter, &mut |_| Ok(()), pending()).await;
         match ended {
-            Err(FollowError::Resync(_)) => {
-                judge::with(|judges, _| judges.milestones.reach(Milestone::Resync));
-                stage.resyncs.set(stage.resyncs.get() + 1);
-                return;
-            }
+            Err(FollowError::Resync(_)) => return stage.needs_resync(),
             Err(error) => context.world().note(|| format!("starts following anew after: {error}")),
             Ok(_) => {}
         }

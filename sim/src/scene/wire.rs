@@ -12,7 +12,7 @@ use futures_util::future::{Either, select};
 
 use super::Stage;
 use crate::choice::{Decision, Kind, Offer, Phase, Role};
-use crate::computer::{Context, ProcessId};
+use crate::computer::{Context, ProcessId, World};
 use crate::judge::{self, Milestone};
 
 /// How long a message takes where nothing slows it, in microseconds.
@@ -46,6 +46,8 @@ pub(crate) struct Wire {
     receiver: ProcessId,
     requests: RefCell<VecDeque<Request>>,
     listener: RefCell<Option<Waker>>,
+    /// The incarnation of the receiver that has its inbox open.
+    open_in: Cell<u32>,
 }
 
 /// A request that the receiver has; dropped without a reply, its connection breaks.
@@ -72,13 +74,25 @@ enum SlotState {
 
 impl Wire {
     pub(super) fn new(receiver: ProcessId) -> Self {
-        Self { receiver, requests: RefCell::default(), listener: RefCell::default() }
+        Self { receiver, requests: RefCell::default(), listener: RefCell::default(), open_in: Cell::new(0) }
     }
 
     /// The connections of a receiver that is gone break.
     pub(super) fn reset(&self) {
         let broken = self.requests.take();
         drop(broken);
+    }
+
+    /// The receiver has opened its inbox, and with that brought in order what a power cut left there.
+    pub(super) fn opened(&self, context: &Context) {
+        if context.is_alive() {
+            self.open_in.set(context.incarnation);
+        }
+    }
+
+    /// Whether the receiver is up.
+    pub(super) fn is_open(&self, world: &World) -> bool {
+        world.is_running(self.receiver, self.open_in.get())
     }
 
     pub(super) async fn next(&self) -> Request {

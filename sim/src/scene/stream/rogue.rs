@@ -1,5 +1,5 @@
 //! A publisher that breaks the rules now and then: malformed and over-long lines, gaps, other deltas under
-//! old numbers, lines cut off by the end of the stream.
+//! old numbers, lines cut off by the end of the stream, and an over-long line whose end would be a good one.
 
 use std::io;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::computer::{Context, SimListener, SimStream};
 use crate::scene::Stage;
 
 /// How many ways of breaking the rules there are.
-const WAYS: i64 = 7;
+const WAYS: i64 = 8;
 
 /// Serves one consumer after the other.
 pub(super) async fn serve(context: &Context, stage: &Rc<Stage>, mut listener: SimListener) {
@@ -44,7 +44,8 @@ async fn converse(context: &Context, stage: &Rc<Stage>, stream: SimStream) -> io
             4 => ("EVENT -1 0\n".to_owned(), true),
             5 => (format!("EVENT {seq} {delta}\r\n"), true),
             6 => (format!("EVENT {seq} {delta}"), false),
-            _ => (format!("EVENT {seq} 1"), false),
+            7 => (format!("EVENT {seq} 1"), false),
+            _ => ("E".repeat(LINE_BYTES_MAX) + &format!("EVENT {seq} {}\n", delta + 1), true),
         };
         if !decision.is_go() {
             context.world().had_effect(Kind::BadLine);
