@@ -8,56 +8,26 @@ mod flaw;
 mod reader;
 mod store;
 
-use std::fmt::Write;
-use std::rc::Rc;
-
 use ackward_sim::campaign;
-use ackward_sim::scenario::Scenario;
-use ackward_sim::scene::{self, Report, SceneChooser};
+use ackward_sim::scene;
 use consumer::Twins;
 use flaw::Flaw;
 
-/// A mistake must be found within so many seeds.
-const SEEDS_MAX: u64 = 2_000;
-const STARTS: [u64; 2] = [1, 1_000_001];
 /// Seeds of each scenario for the twin without a mistake.
 const SOUND_SEEDS: u64 = 100;
-
-/// The first failing run from `start` on.
-fn hunt(scenario: &Rc<Scenario>, start: u64) -> Option<Report> {
-    let reports = (start..start + SEEDS_MAX).map(|seed| scene::run_system::<Twins>(scenario, seed, false));
-    reports.into_iter().find(|report| !report.has_passed())
-}
-
-/// The same seed gives the same run, and so do its deviations without any randomness.
-fn assert_replays(scenario: &Rc<Scenario>, found: &Report) {
-    let again = scene::run_system::<Twins>(scenario, found.seed, true);
-    assert_eq!((again.hash, &again.violations), (found.hash, &found.violations));
-    let chooser = SceneChooser::replay(scenario, &found.deviations);
-    let replayed = scene::run_with::<Twins, _>(scenario, found.seed, false, chooser);
-    assert_eq!(replayed.deviations, found.deviations);
-    assert_eq!((replayed.hash, &replayed.violations), (found.hash, &found.violations));
-}
 
 #[test]
 fn every_mistake_is_found_and_replays() {
     let _alone = common::alone();
-    let mut table = String::new();
-    for (flaw, name) in Flaw::ALL {
-        flaw::make(*flaw);
-        let scenario = common::scenario(name);
-        let mut line = format!("{:<26} {name:<24}", format!("{flaw:?}"));
-        for start in STARTS {
-            let found = hunt(&scenario, start);
-            let found =
-                found.unwrap_or_else(|| panic!("{flaw:?} is not found from seed {start} on in {name}"));
-            assert_replays(&scenario, &found);
-            let seeds = found.seed - start + 1;
-            let _ = write!(line, " {seeds:>4} seeds: {:<24}", found.violations[0].property);
-        }
-        let _ = writeln!(table, "{}", line.trim_end());
-    }
+    let table = common::hunt::table::<Twins, _>("stream_twins", Flaw::ALL, flaw::make);
     common::assert_snapshot("broken-stream-twins", &table);
+}
+
+/// Tells the story of a finding, as the printed command says.
+#[test]
+fn replay() {
+    let _alone = common::alone();
+    common::hunt::replay::<Twins, _>("stream_twins", Flaw::ALL, flaw::make);
 }
 
 /// M9: what a consumer vouches for by an ACK must be durable, whoever committed it.
