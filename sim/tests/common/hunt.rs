@@ -57,6 +57,7 @@ fn command(target: &str, mistake: impl Debug, seed: u64) -> String {
 
 /// Replays what the environment names. Where it names nothing, the first mistake's command is run as it is
 /// printed (on this very program, since cargo may be busy), and must tell the failure that was found.
+#[expect(clippy::disallowed_methods, reason = "the command of the test's user, and its run")]
 pub fn replay<S: System, F: Debug + Copy>(target: &str, mistakes: &[(F, &str)], make: impl Fn(F)) {
     let (mistake, name) = mistakes[0];
     let Ok(wanted) = std::env::var(VARIABLE) else {
