@@ -130,6 +130,12 @@ impl Tally {
         if self.seeds < scenario.expect.seeds.unsigned_abs() {
             return Vec::new();
         }
+        self.unreached(scenario)
+    }
+
+    /// What the scenario expects to be reached now and then and was not, however few seeds were run.
+    #[must_use]
+    pub fn unreached<'s>(&self, scenario: &'s Scenario) -> Vec<&'s str> {
         let reached = self.milestones();
         let is_missing =
             |word: &&str| Milestone::parse(word).is_some_and(|milestone| !reached.has(milestone));

@@ -82,7 +82,19 @@ enum Command {
   cargo sim fuzz scenarios/storm.toml --start 1000 --seeds 5000 --jobs 2 --json")]
     Fuzz(FuzzArgs),
     /// Reads one JSON operation a line and prints one JSON result a line, on real SQLite files.
-    #[command(after_help = "Example:
+    #[command(after_help = "Operations and their arguments ([] is optional):
+  enqueue id qty now_ms ttl_ms [max_attempts]      apply_event seq delta
+  claim owner now_ms [lease_ms]                    consume_line line_hex
+  finish ticket outcome now_ms [delay_ms]          parse_line line_hex
+  redrive id now_ms ttl_ms note                    replay events last limit
+  renew ticket now_ms [lease_ms]                   state
+  release ticket now_ms                            dump
+  run_once owner clock send jitter [lease_ms]      reopen
+  retry_delay attempt base_ms cap_ms jitter
+
+A result is {\"ok\":VALUE} or {\"error\":NAME}; on a terminal the reason of an error is told on stderr, too.
+
+Example:
   echo '{\"op\":\"claim\",\"owner\":\"worker-a\",\"now_ms\":0}' | cargo sim exec")]
     Exec {
         /// Keep and reuse DIR/queue.db and DIR/store.db; without it the files are temporary.

@@ -24,7 +24,7 @@ Example:
 It reconnects until it is stopped; with --once it ends when the publisher ends the stream.")]
 pub struct Consume {
     /// The publisher
-    #[arg(long, env = "ACKWARD_ADDRESS", value_name = "HOST:PORT")]
+    #[arg(long, env = "ACKWARD_ADDRESS", value_name = "HOST:PORT", value_parser = address)]
     address: String,
     /// The store's SQLite file; created if it does not exist
     #[arg(long, env = "ACKWARD_STORE", value_name = "FILE")]
@@ -121,5 +121,17 @@ impl Consume {
             }
             (Err(_), false) => {}
         }
+    }
+}
+
+/// A host and a port; names are looked up when connecting.
+fn address(text: &str) -> Result<String, String> {
+    let is_address = text
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0));
+    if is_address {
+        Ok(text.to_owned())
+    } else {
+        Err("allowed: HOST:PORT, with a port from 1 to 65535".to_owned())
     }
 }

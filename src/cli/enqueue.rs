@@ -18,7 +18,7 @@ use super::{files, name, say, ttl};
 #[command(after_help = "\
 Examples:
   ackward enqueue --queue jobs.db --id cake --qty 3
-  printf '{\"id\":\"cake\",\"qty\":3}\\n{\"id\":\"tea\",\"qty\":1}\\n' | ackward enqueue --queue jobs.db --json-lines -
+  ackward enqueue --queue jobs.db --json-lines jobs.jsonl
 
 A job whose id and quantity are in the queue already is left as it is and reported as a duplicate, so a run that
 was cut short can be repeated. The first line that is refused ends the run; the lines before it stay.")]

@@ -34,6 +34,8 @@ struct ScenarioJson<'a> {
     inert: Vec<&'static str>,
     reached: Vec<&'static str>,
     missing: Vec<&'a str>,
+    /// What is expected and was not reached, also where too few seeds were run to judge it.
+    unreached: Vec<&'a str>,
     failed: u64,
     broken: &'a BTreeMap<String, Broken>,
     failures: &'a [Failure],
@@ -98,6 +100,7 @@ fn scenario(finding: &Finding) -> ScenarioJson<'_> {
         inert: tally.inert(&entry.scenario),
         reached: tally.milestones().iter().map(|milestone| milestone.as_str()).collect(),
         missing: tally.missing(&entry.scenario),
+        unreached: tally.unreached(&entry.scenario),
         failed: tally.failed,
         broken: &tally.broken,
         failures: &tally.failures,

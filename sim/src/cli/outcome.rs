@@ -78,6 +78,7 @@ impl Outcome {
         match expected.and_then(|property| self.tally.broken.get(property)) {
             Some(caught) => format!("caught at seed {}", caught.first.seed),
             None if expected.is_some() => "not caught yet".to_owned(),
+            None if !self.tally.unreached(&entry.scenario).is_empty() => "held so far".to_owned(),
             None => "held".to_owned(),
         }
     }
@@ -139,7 +140,7 @@ impl Outcome {
 
     fn unseen(&self, entry: &Entry, word: &str, what: String) -> Problem {
         let least = entry.scenario.expect.seeds;
-        let detail = format!("in {} seeds; expect.seeds is {least}", grouped(self.tally.seeds));
+        let detail = format!("seeds run: {}; expect.seeds is {least}", grouped(self.tally.seeds));
         let start = self.tally.sample.map_or(1, |last| (last.seed + 1).saturating_sub(self.tally.seeds));
         let command = entry.fuzz(start, self.tally.seeds);
         Problem { exit: Exit::Failed, word: word.to_owned(), what, detail, command }

@@ -516,6 +516,8 @@ impl State {
                 Verdict::Suspend
             }
             Kind::Kill => {
+                // In the middle of an operation: its work is unfinished.
+                self.struck.effective[Kind::Kill as usize] += 1;
                 self.kill(process);
                 Verdict::Suspend
             }
@@ -565,7 +567,7 @@ impl State {
             self.struck.chosen[decision.kind as usize] += 1;
             self.deviations.push((*point, decision));
             self.trace.fold(point.key() ^ ((decision.kind as u64) << 48) ^ decision.value as u64);
-            if self.trace.is_recording() {
+            if self.tells(decision.kind) {
                 let name = |id: usize| self.processes.get(id).map(|p| p.name.clone()).unwrap_or_default();
                 let action = crate::choice::Action::from_decision(decision, name);
                 let at = point.name(&self.processes[point.process].name);
@@ -573,6 +575,12 @@ impl State {
             }
         }
         decision
+    }
+
+    /// Whether a decision belongs into the story: who runs next fills pages, and is told with the calls only.
+    fn tells(&self, kind: Kind) -> bool {
+        let is_scheduling = matches!(kind, Kind::Switch | Kind::Pick);
+        self.trace.is_recording() && (!is_scheduling || self.trace.lists_calls())
     }
 
     /// Lets a process run before the others that are ready.
@@ -626,18 +634,11 @@ impl State {
         self.ready.extend(this.deferred.drain(..));
     }
 
-    /// Marks a process dead and releases its locks; its code is drained by the executor.
+    /// Marks a process dead and releases its locks; its code is drained by the executor. Whoever kills says
+    /// whether that was the effect of a fault.
     pub(super) fn kill(&mut self, process: ProcessId) {
         if !self.processes[process].alive {
             return;
-        }
-        let is_busy = self.lanes.iter().any(|lane| {
-            lane.process == process
-                && lane.incarnation == self.processes[process].incarnation
-                && lane.job.is_some()
-        });
-        if is_busy || self.current_lane.is_some_and(|lane| self.lanes[lane].process == process) {
-            self.struck.effective[Kind::Kill as usize] += 1;
         }
         self.die(process, false);
         self.note(Some(process), || "is killed".to_owned());
