@@ -95,7 +95,7 @@ fn receivers(jobs: usize) {
         figures.push((format!("receiver {name} group commit"), Box::new(measure)));
     }
     // On 32 connections at a time, so that a group can form.
-    compare(10 * jobs, "events", &figures);
+    compare(4 * jobs, "events", &figures);
 }
 
 fn accepted(jobs: usize) -> Duration {
