@@ -80,7 +80,9 @@ fn q59_the_worker_killed_at_every_hook() {
         worker.says("held at");
         worker.kill();
         assert_eq!(site.jobs(), [held], "{point}");
-        let worker = Process::start(&mut site.worker(&receiver.address));
+        let mut worker = Process::start(&mut site.worker(&receiver.address));
+        // Where the job is done already, SIGTERM would otherwise come before it is listened for.
+        worker.says("working");
         site.wait_settled();
         assert_eq!(worker.stop().0, Some(0));
         assert_eq!(site.effects(), ["inbox cake 3", "effect cake 3", "total 1 3"], "{point}");

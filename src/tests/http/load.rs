@@ -37,7 +37,9 @@ fn under_load_and_kills_every_effect_happens_once() {
     let start = |nth: usize| {
         let mut command = site.worker(&proxy.address);
         command.args(["--slots", "4", "--lease", "2", "--owner", &format!("worker-{nth}")]);
-        Process::start(&mut command)
+        let mut worker = Process::start(&mut command);
+        worker.says("working");
+        worker
     };
     let mut workers: Vec<_> = (0..size.workers).map(start).collect();
 
