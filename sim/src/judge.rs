@@ -4,6 +4,7 @@
 //! then is a [`Milestone`].
 
 mod file;
+mod inbox;
 mod milestone;
 mod queue;
 mod spy;
@@ -17,11 +18,12 @@ use ackward::rules::{Name, Status, parse_ack, parse_resume};
 use ackward::storage::Durability;
 
 use crate::computer::{LockEvent, Observer, ProcessId, Trace, World, current};
-use crate::model::{InboxModel, QueueModel};
+use crate::model::QueueModel;
 
 pub use file::{FileJudge, Judged, Outcome};
 pub use milestone::{Milestone, Milestones};
-pub use spy::{WatchedInbox, WatchedQueue};
+pub use inbox::{GROUP_MAX, GroupModel, WatchedInbox};
+pub use spy::WatchedQueue;
 pub use store::{Consumed, Lines, LinesEnd, StoreJudge, StoreModel, WatchedStore};
 
 /// A property that did not hold.
@@ -80,6 +82,8 @@ properties! {
     FILE_INTACT = "file-intact",
     /// Once faults have stopped, every job is done or dead in the end.
     SETTLES = "settles",
+    /// A process that is told to end does not within its grace time.
+    STOPS_IN_TIME = "stops-in-time",
     /// No code panics.
     NO_PANIC = "no-panic",
 }
@@ -94,7 +98,7 @@ pub struct Judges {
     /// Judges the queue file.
     pub queue: FileJudge<QueueModel>,
     /// Judges the receiver's inbox.
-    pub inbox: FileJudge<InboxModel>,
+    pub inbox: FileJudge<GroupModel>,
     /// Judge the consumers' stores.
     pub stores: Vec<StoreJudge>,
     /// What was seen to be broken, in order.
@@ -249,11 +253,11 @@ impl Judges {
         }
     }
 
-    /// The receiver acknowledged a job to a sender.
+    /// A sender was told that the receiver has a job's effect.
     pub fn acknowledging(&mut self, world: &World, id: &Name, qty: i64) {
         *self.acknowledged.entry(id.clone()).or_default() += 1;
         let effects =
-            self.inbox.model().effects().iter().filter(|row| row.id == *id && row.qty == qty).count();
+            self.inbox.model().0.effects().iter().filter(|row| row.id == *id && row.qty == qty).count();
         if effects != 1 {
             let detail = format!("job {id} is acknowledged with {effects} effects in the receiver's inbox");
             self.fail(EFFECT_ONCE, world.now_us(), detail);
@@ -263,13 +267,13 @@ impl Judges {
     /// What must hold in the end, whatever happened.
     pub fn finish(&mut self, at_us: i64) {
         for (id, times) in std::mem::take(&mut self.acknowledged) {
-            let effects = self.inbox.model().effects().iter().filter(|row| row.id == id).count();
+            let effects = self.inbox.model().0.effects().iter().filter(|row| row.id == id).count();
             if effects != 1 {
                 let detail = format!("job {id} was acknowledged {times} times and has {effects} effects");
                 self.fail(EFFECT_ONCE, at_us, detail);
             }
         }
-        if !self.inbox.model().agrees() {
+        if !self.inbox.model().0.agrees() {
             self.fail(
                 EFFECT_ONCE,
                 at_us,

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use ackward::storage::{EventStore, LeaseQueue, OpenOptions, Queue, StorageError, Store};
+use ackward::storage::{
+    EventInbox, EventStore, Inbox, LeaseQueue, OpenOptions, Queue, StorageError, Store,
+};
 
 use super::Stage;
 use crate::computer::Context;
@@ -13,6 +15,8 @@ use crate::scenario::Consumer;
 pub trait System: 'static {
     /// Its lease queue.
     type Queue: LeaseQueue + 'static;
+    /// Its receiver's inbox.
+    type Inbox: EventInbox + 'static;
     /// Its consumer's store.
     type Store: EventStore + 'static;
 
@@ -21,6 +25,12 @@ pub trait System: 'static {
     /// # Errors
     /// As [`Queue::open`].
     fn open_queue(path: &Path, options: &OpenOptions) -> Result<Self::Queue, StorageError>;
+
+    /// Opens the inbox file.
+    ///
+    /// # Errors
+    /// As [`Inbox::open`].
+    fn open_inbox(path: &Path, options: &OpenOptions) -> Result<Self::Inbox, StorageError>;
 
     /// Opens a store.
     ///
@@ -43,10 +53,15 @@ pub struct Real;
 
 impl System for Real {
     type Queue = Queue;
+    type Inbox = Inbox;
     type Store = Store;
 
     fn open_queue(path: &Path, options: &OpenOptions) -> Result<Queue, StorageError> {
         Queue::open(path, options)
+    }
+
+    fn open_inbox(path: &Path, options: &OpenOptions) -> Result<Inbox, StorageError> {
+        Inbox::open(path, options)
     }
 
     fn open_store(path: &Path, options: &OpenOptions) -> Result<Store, StorageError> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use ackward::port::{Fault, FaultPoint};
 use ackward::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome, Ticket, Ttl};
 use ackward::storage::{
-    ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, OpenOptions, Queue,
+    ClaimError, EnqueueError, Enqueued, FinishError, Finished, Inbox, LeaseQueue, Now, OpenOptions, Queue,
     RedriveError, Released, Renewed, StorageError, Store,
 };
 use ackward_sim::scene::System;
@@ -29,10 +29,15 @@ pub struct Twins;
 
 impl System for Twins {
     type Queue = Twin;
+    type Inbox = Inbox;
     type Store = Store;
 
     fn open_queue(path: &Path, options: &OpenOptions) -> Result<Twin, StorageError> {
         Ok(Twin { real: Queue::open(path, options)?, flaw: FLAW.get() })
+    }
+
+    fn open_inbox(path: &Path, options: &OpenOptions) -> Result<Inbox, StorageError> {
+        Inbox::open(path, options)
     }
 
     fn open_store(path: &Path, options: &OpenOptions) -> Result<Store, StorageError> {
