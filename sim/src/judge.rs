@@ -21,8 +21,8 @@ use crate::computer::{LockEvent, Observer, ProcessId, Trace, World, current};
 use crate::model::QueueModel;
 
 pub use file::{FileJudge, Judged, Outcome};
-pub use milestone::{Milestone, Milestones};
 pub use inbox::{GROUP_MAX, GroupModel, WatchedInbox};
+pub use milestone::{Milestone, Milestones};
 pub use spy::WatchedQueue;
 pub use store::{Consumed, Lines, LinesEnd, StoreJudge, StoreModel, WatchedStore};
 
@@ -64,6 +64,8 @@ properties! {
     NO_LOCK_WHILE_SENDING = "no-lock-while-sending",
     /// A job was sent more often than its budget of attempts allows.
     SENDS_WITHIN_BUDGET = "sends-within-budget",
+    /// A worker put more requests on the wire than it made attempts (W1).
+    ONE_POST_PER_ATTEMPT = "one-post-per-attempt",
     /// The receiver acknowledged an effect that is not there, or not exactly once.
     EFFECT_ONCE = "effect-once",
     /// The consumer's cursor, ledger and total do not agree.
@@ -110,6 +112,8 @@ pub struct Judges {
     /// The publisher's process.
     pub publisher: Option<ProcessId>,
     sends: BTreeMap<Name, i64>,
+    /// Attempts of each process, and its requests on the wire.
+    posts: BTreeMap<ProcessId, (u64, u64)>,
     acknowledged: BTreeMap<Name, i64>,
 }
 
@@ -146,6 +150,7 @@ impl Judges {
             is_publisher_faithful: true,
             publisher: None,
             sends: BTreeMap::new(),
+            posts: BTreeMap::new(),
             acknowledged: BTreeMap::new(),
         }
     }
@@ -156,9 +161,18 @@ impl Judges {
         self.stores.push(StoreJudge { file, acknowledged: -1, consumers: Vec::new() });
     }
 
-    /// A consumer has written to its publisher: an ACK must be for what its store holds, and it must resume
+    /// A process has written to a stream. A worker: one request an attempt. A consumer: an ACK must be for what its store holds, and it must resume
     /// where its store stands.
     fn wrote(&mut self, process: ProcessId, bytes: &[u8], at_us: i64) {
+        if let Some((attempts, posts)) = self.posts.get_mut(&process)
+            && bytes.starts_with(b"POST ")
+        {
+            *posts += 1;
+            if posts > attempts {
+                let detail = format!("process {process} sends its request no {posts} in attempt {attempts}");
+                self.fail(ONE_POST_PER_ATTEMPT, at_us, detail);
+            }
+        }
         let Some(store) = self.stores.iter_mut().find(|store| store.consumers.contains(&process)) else {
             return;
         };
@@ -238,6 +252,7 @@ impl Judges {
             let detail = format!("process {process} holds a lock on a file while it sends job {id}");
             self.fail(NO_LOCK_WHILE_SENDING, at_us, detail);
         }
+        self.posts.entry(process).or_default().0 += 1;
         let sends = self.sends.entry(id.clone()).or_default();
         *sends += 1;
         let sends = *sends;

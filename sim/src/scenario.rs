@@ -118,6 +118,10 @@ pub struct Worker {
     /// How often it starts again, 0 to 1000. Default 10.
     #[serde(with = "field::restarts", default = "field::restarts::default")]
     pub restarts: i64,
+    /// How long SQLite waits for a lock before the worker loop tries again by itself, in ms, 0 to 1000. Default 0,
+    /// as in production.
+    #[serde(with = "field::busy_timeout", default = "field::busy_timeout::default")]
+    pub busy_timeout_ms: i64,
     /// Whether it delivers one job after the other without renewing its leases, instead of running the worker
     /// loop. Default false.
     #[serde(default)]

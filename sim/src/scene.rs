@@ -23,7 +23,8 @@ use ackward::storage::Durability;
 
 use crate::choice::{Action, Chooser, Decision, Deviation};
 use crate::computer::{
-    Context, End, Ending, Event, ProcessSpec, Recording, Simulation, SimulationOptions, Struck, World, current,
+    Context, End, Ending, Event, ProcessSpec, Recording, Simulation, SimulationOptions, Struck, World,
+    current,
 };
 use crate::judge::{
     self, Judged, Judges, Milestone, Milestones, NO_PANIC, SETTLES, STOPS_IN_TIME, Violation, Watch,
@@ -273,8 +274,9 @@ fn populate<S: System>(simulation: &mut Simulation, host: usize, stage: &Rc<Stag
     if stage.scenario.receiver.lorises > 0 {
         let desk = simulation.machine("loris-host");
         let shared = Rc::clone(stage);
-        simulation
-            .process(ProcessSpec::new("loris", desk), move |context| loris::dawdle(context, Rc::clone(&shared)));
+        simulation.process(ProcessSpec::new("loris", desk), move |context| {
+            loris::dawdle(context, Rc::clone(&shared))
+        });
     }
 }
 

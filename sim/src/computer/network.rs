@@ -266,7 +266,7 @@ impl State {
         if peer.forgotten {
             // The machine lost power: silence, until it is back and knows nothing of this connection.
             let machine = peer.machine;
-            if self.processes.iter().any(|p| p.machine == machine && p.alive) {
+            if !self.machines[machine].is_off {
                 self.send_segment(connection, side, Segment::Reset, LATENCY_US);
             }
             return Ok(len);
@@ -340,7 +340,9 @@ impl State {
                 self.net.connections[connection].end(side).take_in(Segment::Reset);
                 return Err(io::ErrorKind::ConnectionReset.into());
             }
-            Kind::HalfOpen | Kind::RequestLost | Kind::ReplyLost => self.net.connections[connection].end(to).silent = true,
+            Kind::HalfOpen | Kind::RequestLost | Kind::ReplyLost => {
+                self.net.connections[connection].end(to).silent = true
+            }
             Kind::Partition => {
                 let [client, server] = &self.net.connections[connection].ends;
                 let until_us = self.now_us + decision.value.max(0) * 1_000;
@@ -507,7 +509,7 @@ impl Context {
     }
 
     fn is_off(&self, machine: MachineId) -> bool {
-        !self.world.state.borrow().processes.iter().any(|p| p.machine == machine && p.alive)
+        self.world.state.borrow().machines[machine].is_off
     }
 }
 

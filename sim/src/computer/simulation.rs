@@ -12,7 +12,8 @@ use super::operation::{Operation, Ordinals};
 use super::process::{Context, ProcessSpec};
 use super::trace::{Event, Recording};
 use super::world::{
-    Ending, LaneId, Machine, MachineId, Process, ProcessId, Runnable, Signal, State, Struck, Timer, World, enter,
+    Ending, LaneId, Machine, MachineId, Process, ProcessId, Runnable, Signal, State, Struck, Timer, World,
+    enter,
 };
 use crate::choice::{Chooser, Decision, Phase, Point, stable_hash};
 
@@ -121,7 +122,7 @@ impl Simulation {
     /// Adds a machine with an empty disk.
     pub fn machine(&mut self, name: impl Into<String>) -> MachineId {
         let mut state = self.world.state.borrow_mut();
-        state.machines.push(Machine { name: name.into(), disk: Default::default() });
+        state.machines.push(Machine { name: name.into(), disk: Default::default(), is_off: false });
         state.machines.len() - 1
     }
 
@@ -472,6 +473,8 @@ impl Simulation {
         let (main, context) = {
             let mut state = self.world.state.borrow_mut();
             let woken = Arc::clone(&state.woken);
+            let machine = state.processes[process].machine;
+            state.machines[machine].is_off = false;
             let this = &mut state.processes[process];
             this.incarnation += 1;
             this.alive = true;

@@ -76,6 +76,8 @@ pub(super) struct State {
 pub(super) struct Machine {
     pub(super) name: String,
     pub(super) disk: Disk,
+    /// It lost power, and none of its processes has been started since.
+    pub(super) is_off: bool,
 }
 
 pub(super) struct Process {
@@ -707,6 +709,7 @@ impl State {
                 self.die(process, true);
             }
         }
+        self.machines[machine].is_off = true;
         let name = self.machines[machine].name.clone();
         self.trace.note(self.now_us, &name, || "loses power".to_owned());
         let mut disk = std::mem::take(&mut self.machines[machine].disk);

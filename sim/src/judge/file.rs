@@ -229,7 +229,8 @@ impl<M: Model> FileJudge<M> {
                     last.acknowledged = true;
                 }
                 if !wanted.contains(&result) {
-                    let detail = format!("{op:?} committed and returned {result:?}, expected {}", list(&wanted));
+                    let detail =
+                        format!("{op:?} committed and returned {result:?}, expected {}", list(&wanted));
                     self.found.push((RESULT_MATCHES_MODEL, at_us, detail));
                 }
             }

@@ -6,9 +6,7 @@ use ackward::storage::{Enqueued, Finished, Released, Renewed};
 use super::file::Model;
 use super::{Milestone, Milestones};
 use crate::computer::EPOCH_MS;
-use crate::model::{
-    Applied, Broken, Difference, JobRow, QueueModel, QueueOp, QueueResult,
-};
+use crate::model::{Applied, Broken, Difference, JobRow, QueueModel, QueueOp, QueueResult};
 use crate::sqlite_file::{Image, Schema};
 
 impl Model for QueueModel {

@@ -4,8 +4,8 @@
 use ackward::port::Fault;
 use ackward::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome as FinishOutcome, Ticket, Ttl};
 use ackward::storage::{
-    ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, RedriveError, Released, Renewed,
-    StorageError,
+    ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, RedriveError, Released,
+    Renewed, StorageError,
 };
 
 use super::file::{BUSY_TIMEOUT_US, FileJudge, Model, Outcome};
@@ -27,9 +27,9 @@ impl<Q> WatchedQueue<Q> {
         Self { inner, patience_us: BUSY_TIMEOUT_US }
     }
 
-    /// A queue whose user waits for locks himself.
-    pub const fn impatient(inner: Q) -> Self {
-        Self { inner, patience_us: 0 }
+    /// A queue that waits for locks only so long, in ms.
+    pub const fn with_patience(inner: Q, patience_ms: i64) -> Self {
+        Self { inner, patience_us: patience_ms * 1_000 }
     }
 }
 
@@ -63,11 +63,13 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
     ) -> Result<Enqueued, EnqueueError> {
         begin::<QueueModel>(0, Some(QueueOp::Enqueue { event: event.clone(), now, ttl, max_attempts }));
         let result = self.inner.enqueue(event, now, ttl, max_attempts);
-        self.end(result.as_ref().map(|enqueued| QueueResult::Enqueued(*enqueued)).map_err(|error| match error {
-            EnqueueError::Conflict { .. } => Failure::Answer(QueueResult::Conflict),
-            EnqueueError::Invalid(_) => Failure::Clock,
-            EnqueueError::Storage(error) => error.into(),
-        }));
+        self.end(result.as_ref().map(|enqueued| QueueResult::Enqueued(*enqueued)).map_err(
+            |error| match error {
+                EnqueueError::Conflict { .. } => Failure::Answer(QueueResult::Conflict),
+                EnqueueError::Invalid(_) => Failure::Clock,
+                EnqueueError::Storage(error) => error.into(),
+            },
+        ));
         result
     }
 

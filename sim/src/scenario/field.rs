@@ -46,6 +46,7 @@ whole!(job_count = 1, 1, 10_000);
 whole!(worker_count = 1, 1, 64);
 whole!(service = 5, 0, 60_000);
 whole!(timeout = 2000, 1, 60_000);
+whole!(busy_timeout = 0, 0, 1000);
 whole!(connections = 64, 1, 1000);
 whole!(group = 4, 1, crate::judge::GROUP_MAX as i64);
 whole!(lorises = 0, 0, 16);

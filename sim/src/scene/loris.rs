@@ -13,7 +13,8 @@ use crate::computer::Context;
 /// The pause between two bytes, and between two connections, in microseconds.
 const PAUSE_US: i64 = 100_000;
 /// What is sent, byte by byte.
-const HEAD: &[u8] = b"POST /jobs HTTP/1.1\r\nhost: receiver-host\r\ncontent-type: application/json\r\nx-one-more: ";
+const HEAD: &[u8] =
+    b"POST /jobs HTTP/1.1\r\nhost: receiver-host\r\ncontent-type: application/json\r\nx-one-more: ";
 
 /// Keeps the connections of a scenario's receiver busy until its faults are over.
 pub(super) async fn dawdle(context: Context, stage: Rc<Stage>) {

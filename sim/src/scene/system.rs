@@ -3,9 +3,7 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use ackward::storage::{
-    EventInbox, EventStore, Inbox, LeaseQueue, OpenOptions, Queue, StorageError, Store,
-};
+use ackward::storage::{EventInbox, EventStore, Inbox, LeaseQueue, OpenOptions, Queue, StorageError, Store};
 
 use super::Stage;
 use crate::computer::Context;

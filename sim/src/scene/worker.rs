@@ -31,13 +31,14 @@ pub(super) struct Post {
     owner: Name,
     lease: Lease,
     poll_ms: i64,
+    busy_timeout_ms: i64,
     is_courier: bool,
 }
 
 impl Post {
     pub(super) fn new(owner: Name, settings: &Settings) -> Self {
-        let Settings { lease_ms, poll_ms, courier, .. } = settings;
-        Self { owner, lease: *lease_ms, poll_ms: *poll_ms, is_courier: *courier }
+        let Settings { lease_ms, poll_ms, busy_timeout_ms, courier, .. } = *settings;
+        Self { owner, lease: lease_ms, poll_ms, busy_timeout_ms, is_courier: courier }
     }
 
     fn options(&self) -> WorkOptions {
@@ -72,9 +73,13 @@ pub(super) async fn work<S: System>(context: Context, post: Rc<Post>, stage: Rc<
     if post.is_courier {
         return deliver::<S>(&context, &post, &stage, &jitter).await;
     }
-    // It waits for locks itself.
-    let options = options(stage.scenario.durability).create(false).busy_timeout(Duration::ZERO);
-    let open = move || S::open_queue(Path::new(QUEUE_FILE), &options).map(WatchedQueue::impatient);
+    let patience_ms = post.busy_timeout_ms;
+    let busy_timeout = Duration::from_millis(patience_ms.unsigned_abs());
+    let options = options(stage.scenario.durability).create(false).busy_timeout(busy_timeout);
+    let open = move || {
+        let queue = S::open_queue(Path::new(QUEUE_FILE), &options)?;
+        Ok(WatchedQueue::with_patience(queue, patience_ms))
+    };
     let worker = Worker { clock: context.clock(), blocking: context.clone(), fault: SimFault, open };
     let options = post.options();
     loop {
