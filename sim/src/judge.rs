@@ -17,6 +17,7 @@ use std::rc::Rc;
 use ackward::rules::{Name, Status, parse_ack, parse_resume};
 use ackward::storage::Durability;
 
+use crate::choice::REFUSALS;
 use crate::computer::{LockEvent, Observer, ProcessId, Trace, World, current};
 use crate::model::QueueModel;
 
@@ -66,6 +67,8 @@ properties! {
     SENDS_WITHIN_BUDGET = "sends-within-budget",
     /// A worker put more requests on the wire than it made attempts (W1).
     ONE_POST_PER_ATTEMPT = "one-post-per-attempt",
+    /// A sender gave a job up for good although nobody had refused it for good (W2).
+    PERMANENT_IF_REFUSED = "permanent-if-refused",
     /// The receiver acknowledged an effect that is not there, or not exactly once.
     EFFECT_ONCE = "effect-once",
     /// The consumer's cursor, ledger and total do not agree.
@@ -114,6 +117,8 @@ pub struct Judges {
     sends: BTreeMap<Name, i64>,
     /// Attempts of each process, and its requests on the wire.
     posts: BTreeMap<ProcessId, (u64, u64)>,
+    /// Answers on the wire that refuse for good, less the attempts that ended so.
+    refusals_left: u64,
     acknowledged: BTreeMap<Name, i64>,
 }
 
@@ -151,6 +156,7 @@ impl Judges {
             publisher: None,
             sends: BTreeMap::new(),
             posts: BTreeMap::new(),
+            refusals_left: 0,
             acknowledged: BTreeMap::new(),
         }
     }
@@ -173,6 +179,7 @@ impl Judges {
                 self.fail(ONE_POST_PER_ATTEMPT, at_us, detail);
             }
         }
+        self.refusals_left += u64::from(is_final_refusal(bytes));
         let Some(store) = self.stores.iter_mut().find(|store| store.consumers.contains(&process)) else {
             return;
         };
@@ -266,6 +273,15 @@ impl Judges {
                 format!("job {id} is sent for the {sends}th time, with max_attempts {}", job.max_attempts);
             self.fail(SENDS_WITHIN_BUDGET, at_us, detail);
         }
+    }
+
+    /// A sender gives a job up for good.
+    pub fn refused_for_good(&mut self, world: &World, id: &Name) {
+        if self.refusals_left == 0 {
+            let detail = format!("job {id} is given up for good, and no answer on the wire said so");
+            self.fail(PERMANENT_IF_REFUSED, world.now_us(), detail);
+        }
+        self.refusals_left = self.refusals_left.saturating_sub(1);
     }
 
     /// A sender was told that the receiver has a job's effect.
@@ -404,4 +420,11 @@ impl Judged {
     fn is(&self, event: &LockEvent<'_>) -> bool {
         self.machine == event.machine && self.file == event.file
     }
+}
+
+/// Whether these bytes begin an HTTP answer that refuses for good: a 4xx that is not one of [`REFUSALS`].
+fn is_final_refusal(bytes: &[u8]) -> bool {
+    let status =
+        bytes.strip_prefix(b"HTTP/1.1 ").and_then(|rest| str::from_utf8(rest.get(..3)?).ok()?.parse().ok());
+    status.is_some_and(|status: i64| (400..500).contains(&status) && !REFUSALS.contains(&status))
 }

@@ -33,6 +33,7 @@ use crate::scenario::Scenario;
 
 pub use chooser::{SceneChooser, probabilities};
 pub use fault::SimFault;
+pub use sender::http as http_sender;
 pub use stream::ADDRESS as PUBLISHER_ADDRESS;
 pub use system::{Real, System};
 

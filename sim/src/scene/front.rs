@@ -1,5 +1,5 @@
-//! What stands before the receiver, as a proxy would: by choice it refuses a request before the receiver has seen
-//! anything of it, or puts something else in the place of the receiver's answer.
+//! What stands before the receiver, as a proxy would: by choice it refuses a request, or answers it with nonsense,
+//! before the receiver has seen anything of it, or puts nonsense in the place of the receiver's answer.
 
 use std::io;
 use std::pin::Pin;
@@ -48,7 +48,7 @@ impl Listener for Front {
 enum Step {
     /// Nothing of a request has come.
     Listening,
-    /// The request is refused; the refusal is being sent.
+    /// The receiver does not get to see the request; the front's own answer is being sent.
     Refusing,
     /// The receiver has the request, and has not answered.
     Asked,
@@ -71,7 +71,11 @@ impl FrontStream {
     /// The beginning of a request is there: whether the receiver gets to see it.
     fn arrive(&mut self) {
         let last = i64::try_from(REFUSALS.len()).unwrap_or(1) - 1;
-        let offers = [Offer { kind: Kind::Refused, low: 0, high: last }, Offer::plain(Kind::Kill)];
+        let offers = [
+            Offer { kind: Kind::Refused, low: 0, high: last },
+            Offer { kind: Kind::WrongReply, low: 1, high: WAYS },
+            Offer::plain(Kind::Kill),
+        ];
         let world = self.context.world();
         let decision = world.choose(Phase::Message, Role::Serve, &offers);
         self.step = Step::Asked;
@@ -80,6 +84,11 @@ impl FrontStream {
                 world.had_effect(Kind::Refused);
                 self.step = Step::Refusing;
                 self.instead = refusal(decision.value);
+            }
+            Kind::WrongReply => {
+                world.had_effect(Kind::WrongReply);
+                self.step = Step::Refusing;
+                self.instead = wrong(decision.value);
             }
             Kind::Kill => {
                 world.kill_running();

@@ -12,22 +12,28 @@ use crate::choice::{Decision, Kind, Offer, Phase, Role};
 use crate::computer::Context;
 use crate::judge::{self, Judges, Milestone};
 
-/// The HTTP sender of a simulated process.
-pub(super) struct WatchedSender {
-    inner: HttpSender<Context, Context>,
+/// The HTTP sender of a simulated process, as the production binary has it.
+#[must_use]
+pub fn http(context: &Context, stage: &Stage) -> HttpSender<Context, Context> {
+    let target = Target::parse(&format!("http://{ADDRESS}/jobs")).expect("the receiver's URL is one");
+    let timeout = timeout(stage.scenario.receiver.timeout_ms);
+    let options = HttpSenderOptions { target, timeout, secrets: None };
+    HttpSender::new(context.clone(), context.clone(), options)
+}
+
+/// A sender that is watched.
+pub(super) struct WatchedSender<S> {
+    inner: S,
     context: Context,
 }
 
-impl WatchedSender {
-    pub(super) fn new(context: Context, stage: &Stage) -> Self {
-        let target = Target::parse(&format!("http://{ADDRESS}/jobs")).expect("the receiver's URL is one");
-        let timeout = timeout(stage.scenario.receiver.timeout_ms);
-        let options = HttpSenderOptions { target, timeout, secrets: None };
-        Self { inner: HttpSender::new(context.clone(), context.clone(), options), context }
+impl<S: Sender> WatchedSender<S> {
+    pub(super) const fn new(inner: S, context: Context) -> Self {
+        Self { inner, context }
     }
 }
 
-impl Sender for WatchedSender {
+impl<S: Sender> Sender for WatchedSender<S> {
     async fn send(&mut self, event: Event) -> Result<(), SendError> {
         let world = self.context.world().clone();
         judge::with(|judges, world| judges.sending(world, self.context.process, &event.id));
@@ -35,6 +41,7 @@ impl Sender for WatchedSender {
         let result = self.inner.send(event.clone()).await;
         judge::with(|judges, world| match &result {
             Ok(()) => judges.acknowledging(world, &event.id, event.qty.get()),
+            Err(SendError::Permanent { .. }) => judges.refused_for_good(world, &event.id),
             Err(error) => failed(judges, error),
         });
         let arrival = world.choose(Phase::Message, Role::Reply, &[Offer::plain(Kind::Kill)]);

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::rc::Rc;
 
+use ackward::shell::Sender;
 use ackward::storage::{EventInbox, EventStore, Inbox, LeaseQueue, OpenOptions, Queue, StorageError, Store};
 
 use super::Stage;
@@ -35,6 +36,14 @@ pub trait System: 'static {
     /// # Errors
     /// As [`Store::open`].
     fn open_store(path: &Path, options: &OpenOptions) -> Result<Self::Store, StorageError>;
+
+    /// How its workers send; the default is what the production binary does.
+    fn sender(context: &Context, stage: &Stage) -> impl Sender
+    where
+        Self: Sized,
+    {
+        super::sender::http(context, stage)
+    }
 
     /// A consumer's program; the default follows the publisher as the production binary does.
     fn consume(context: Context, consumer: Rc<Consumer>, stage: Rc<Stage>) -> impl Future<Output = ()>

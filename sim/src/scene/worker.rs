@@ -83,7 +83,7 @@ pub(super) async fn work<S: System>(context: Context, post: Rc<Post>, stage: Rc<
     let worker = Worker { clock: context.clock(), blocking: context.clone(), fault: SimFault, open };
     let options = post.options();
     loop {
-        let senders = vec![WatchedSender::new(context.clone(), &stage)];
+        let senders = vec![WatchedSender::new(S::sender(&context, &stage), context.clone())];
         let wake = Wake::default();
         match work_loop(&worker, &options, senders, &jitter, &wake, context.terminated()).await {
             Ok(_) => return stopped(&context, &stage, GRACE_MS),
@@ -96,7 +96,7 @@ pub(super) async fn work<S: System>(context: Context, post: Rc<Post>, stage: Rc<
 /// Delivers one job after the other, without renewing leases (Q47 to Q55).
 async fn deliver<S: System>(context: &Context, post: &Post, stage: &Stage, jitter: &dyn Fn() -> Jitter) {
     let lane = open::<S>(context, stage).await;
-    let mut sender = WatchedSender::new(context.clone(), stage);
+    let mut sender = WatchedSender::new(S::sender(context, stage), context.clone());
     let poll = Duration::from_millis(post.poll_ms.unsigned_abs());
     loop {
         let orders = Orders::new(post.owner.clone(), post.lease, jitter());
