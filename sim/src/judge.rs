@@ -3,6 +3,7 @@
 //! against everything that is seen. A broken property is a [`Violation`]; what a run ought to reach now and
 //! then is a [`Milestone`].
 
+mod delivery;
 mod file;
 mod inbox;
 mod milestone;
@@ -11,15 +12,15 @@ mod spy;
 mod store;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use ackward::rules::{Name, Status, parse_ack, parse_resume};
+use ackward::rules::{Status, parse_ack, parse_resume};
 use ackward::storage::Durability;
 
-use crate::choice::REFUSALS;
 use crate::computer::{LockEvent, Observer, ProcessId, Trace, World, current};
 use crate::model::QueueModel;
+
+use delivery::Deliveries;
 
 pub use file::{FileJudge, Judged, Outcome};
 pub use inbox::{GROUP_MAX, GroupModel, WatchedInbox};
@@ -114,12 +115,7 @@ pub struct Judges {
     pub is_publisher_faithful: bool,
     /// The publisher's process.
     pub publisher: Option<ProcessId>,
-    sends: BTreeMap<Name, i64>,
-    /// Attempts of each process, and its requests on the wire.
-    posts: BTreeMap<ProcessId, (u64, u64)>,
-    /// Answers on the wire that refuse for good, less the attempts that ended so.
-    refusals_left: u64,
-    acknowledged: BTreeMap<Name, i64>,
+    deliveries: Deliveries,
 }
 
 thread_local! {
@@ -154,10 +150,7 @@ impl Judges {
             milestones: Milestones::default(),
             is_publisher_faithful: true,
             publisher: None,
-            sends: BTreeMap::new(),
-            posts: BTreeMap::new(),
-            refusals_left: 0,
-            acknowledged: BTreeMap::new(),
+            deliveries: Deliveries::default(),
         }
     }
 
@@ -167,19 +160,10 @@ impl Judges {
         self.stores.push(StoreJudge { file, acknowledged: -1, consumers: Vec::new() });
     }
 
-    /// A process has written to a stream. A worker: one request an attempt. A consumer: an ACK must be for what its store holds, and it must resume
+    /// A process has written to a stream. A consumer's ACK must be for what its store holds, and it must resume
     /// where its store stands.
     fn wrote(&mut self, process: ProcessId, bytes: &[u8], at_us: i64) {
-        if let Some((attempts, posts)) = self.posts.get_mut(&process)
-            && bytes.starts_with(b"POST ")
-        {
-            *posts += 1;
-            if posts > attempts {
-                let detail = format!("process {process} sends its request no {posts} in attempt {attempts}");
-                self.fail(ONE_POST_PER_ATTEMPT, at_us, detail);
-            }
-        }
-        self.refusals_left += u64::from(is_final_refusal(bytes));
+        self.wrote_http(process, bytes, at_us);
         let Some(store) = self.stores.iter_mut().find(|store| store.consumers.contains(&process)) else {
             return;
         };
@@ -252,52 +236,9 @@ impl Judges {
         }
     }
 
-    /// A worker is about to send a job: it must hold no lock, and the job's budget must allow it.
-    pub fn sending(&mut self, world: &World, process: ProcessId, id: &Name) {
-        let at_us = world.now_us();
-        if world.holds_lock(process) {
-            let detail = format!("process {process} holds a lock on a file while it sends job {id}");
-            self.fail(NO_LOCK_WHILE_SENDING, at_us, detail);
-        }
-        self.posts.entry(process).or_default().0 += 1;
-        let sends = self.sends.entry(id.clone()).or_default();
-        *sends += 1;
-        let sends = *sends;
-        let lives = 1 + self.queue.model().redrives().iter().filter(|row| row.id == *id).count() as i64;
-        // A power cut under FULL can take back a claim whose job was sent: its attempt is counted anew.
-        let taken_back = i64::from(self.queue.commits_lost());
-        if let Some(job) = self.queue.model().job(id)
-            && sends > job.max_attempts * lives + taken_back
-        {
-            let detail =
-                format!("job {id} is sent for the {sends}th time, with max_attempts {}", job.max_attempts);
-            self.fail(SENDS_WITHIN_BUDGET, at_us, detail);
-        }
-    }
-
-    /// A sender gives a job up for good.
-    pub fn refused_for_good(&mut self, world: &World, id: &Name) {
-        if self.refusals_left == 0 {
-            let detail = format!("job {id} is given up for good, and no answer on the wire said so");
-            self.fail(PERMANENT_IF_REFUSED, world.now_us(), detail);
-        }
-        self.refusals_left = self.refusals_left.saturating_sub(1);
-    }
-
-    /// A sender was told that the receiver has a job's effect.
-    pub fn acknowledging(&mut self, world: &World, id: &Name, qty: i64) {
-        *self.acknowledged.entry(id.clone()).or_default() += 1;
-        let effects =
-            self.inbox.model().0.effects().iter().filter(|row| row.id == *id && row.qty == qty).count();
-        if effects != 1 {
-            let detail = format!("job {id} is acknowledged with {effects} effects in the receiver's inbox");
-            self.fail(EFFECT_ONCE, world.now_us(), detail);
-        }
-    }
-
     /// What must hold in the end, whatever happened.
     pub fn finish(&mut self, at_us: i64) {
-        for (id, times) in std::mem::take(&mut self.acknowledged) {
+        for (id, times) in std::mem::take(&mut self.deliveries.acknowledged) {
             let effects = self.inbox.model().0.effects().iter().filter(|row| row.id == id).count();
             if effects != 1 {
                 let detail = format!("job {id} was acknowledged {times} times and has {effects} effects");
@@ -420,11 +361,4 @@ impl Judged {
     fn is(&self, event: &LockEvent<'_>) -> bool {
         self.machine == event.machine && self.file == event.file
     }
-}
-
-/// Whether these bytes begin an HTTP answer that refuses for good: a 4xx that is not one of [`REFUSALS`].
-fn is_final_refusal(bytes: &[u8]) -> bool {
-    let status =
-        bytes.strip_prefix(b"HTTP/1.1 ").and_then(|rest| str::from_utf8(rest.get(..3)?).ok()?.parse().ok());
-    status.is_some_and(|status: i64| (400..500).contains(&status) && !REFUSALS.contains(&status))
 }

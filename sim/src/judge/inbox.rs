@@ -153,3 +153,36 @@ fn failed(error: &AcceptError) -> Outcome<Vec<Option<InboxResult>>> {
         AcceptError::Storage(_) | AcceptError::Conflict { .. } => Outcome::Failed,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ackward::rules::{Event, Millis, Name, Qty};
+
+    use super::*;
+
+    fn receive(id: &str, qty: i64) -> InboxOp {
+        let event = Event { id: Name::new("id", id).unwrap(), qty: Qty::new(qty).unwrap() };
+        InboxOp::Receive { event, now: Millis::new(1).unwrap() }
+    }
+
+    #[test]
+    fn w3_in_a_group_each_event_may_fail_by_itself_and_the_regular_outcome_comes_first() {
+        let group = vec![receive("a", 1), receive("a", 1), receive("a", 2)];
+        let outcomes = GroupModel::default().outcomes(&group);
+        assert_eq!(outcomes.len(), 8);
+        let (applied, again, other) = (InboxResult::Applied, InboxResult::Duplicate, InboxResult::Conflict);
+        assert_eq!(outcomes[0].1.result, [Some(applied), Some(again), Some(other)]);
+        assert_eq!(outcomes[1].1.result, [None, Some(applied), Some(other)]);
+        assert_eq!(
+            outcomes[0].0, outcomes[1].0,
+            "whichever of two like events took effect, the rows are the same"
+        );
+        assert_eq!(outcomes[7].1.result, [None, None, None]);
+        assert!(!outcomes[7].1.changed);
+    }
+
+    #[test]
+    fn an_event_that_comes_alone_has_one_outcome() {
+        assert_eq!(GroupModel::default().outcomes(&vec![receive("a", 1)]).len(), 1);
+    }
+}
