@@ -7,7 +7,7 @@ mod point;
 mod random;
 mod replay;
 
-pub use action::{Action, Decision, Kind, Offer};
+pub use action::{Action, Decision, Kind, Offer, REFUSALS};
 pub use point::{Phase, Point, PointName, PointNameError, Role, stable_hash};
 pub use random::{Probabilities, Random, stream};
 pub use replay::{Recorder, Replay};

@@ -20,7 +20,7 @@ pub use ffi::VFS_NAME;
 pub use meter::{Measured, measure};
 pub use network::{SimListener, SimStream};
 pub use observer::{LockEvent, Observer};
-pub use process::{Context, ProcessSpec, SimLane};
+pub use process::{Context, ProcessClock, ProcessSpec, SimLane};
 pub use simulation::{EPOCH_MS, End, Simulation, SimulationOptions};
 pub use trace::{Event, Recording, Trace};
 pub use world::{Ending, MachineId, ProcessId, Struck, World, current};

@@ -3,25 +3,29 @@
 //! against everything that is seen. A broken property is a [`Violation`]; what a run ought to reach now and
 //! then is a [`Milestone`].
 
+mod delivery;
 mod file;
+mod inbox;
 mod milestone;
 mod queue;
 mod spy;
 mod store;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use ackward::rules::{Name, Status, parse_ack, parse_resume};
+use ackward::rules::{Status, parse_ack, parse_resume};
 use ackward::storage::Durability;
 
 use crate::computer::{LockEvent, Observer, ProcessId, Trace, World, current};
-use crate::model::{InboxModel, QueueModel};
+use crate::model::QueueModel;
+
+use delivery::Deliveries;
 
 pub use file::{FileJudge, Judged, Outcome};
+pub use inbox::{GROUP_MAX, GroupModel, WatchedInbox};
 pub use milestone::{Milestone, Milestones};
-pub use spy::{WatchedInbox, WatchedQueue};
+pub use spy::WatchedQueue;
 pub use store::{Consumed, Lines, LinesEnd, StoreJudge, StoreModel, WatchedStore};
 
 /// A property that did not hold.
@@ -62,6 +66,10 @@ properties! {
     NO_LOCK_WHILE_SENDING = "no-lock-while-sending",
     /// A job was sent more often than its budget of attempts allows.
     SENDS_WITHIN_BUDGET = "sends-within-budget",
+    /// A worker put more requests on the wire than it made attempts (W1).
+    ONE_POST_PER_ATTEMPT = "one-post-per-attempt",
+    /// A sender gave a job up for good although nobody had refused it for good (W2).
+    PERMANENT_IF_REFUSED = "permanent-if-refused",
     /// The receiver acknowledged an effect that is not there, or not exactly once.
     EFFECT_ONCE = "effect-once",
     /// The consumer's cursor, ledger and total do not agree.
@@ -80,6 +88,8 @@ properties! {
     FILE_INTACT = "file-intact",
     /// Once faults have stopped, every job is done or dead in the end.
     SETTLES = "settles",
+    /// A process that is told to end does not within its grace time.
+    STOPS_IN_TIME = "stops-in-time",
     /// No code panics.
     NO_PANIC = "no-panic",
 }
@@ -94,7 +104,7 @@ pub struct Judges {
     /// Judges the queue file.
     pub queue: FileJudge<QueueModel>,
     /// Judges the receiver's inbox.
-    pub inbox: FileJudge<InboxModel>,
+    pub inbox: FileJudge<GroupModel>,
     /// Judge the consumers' stores.
     pub stores: Vec<StoreJudge>,
     /// What was seen to be broken, in order.
@@ -105,8 +115,7 @@ pub struct Judges {
     pub is_publisher_faithful: bool,
     /// The publisher's process.
     pub publisher: Option<ProcessId>,
-    sends: BTreeMap<Name, i64>,
-    acknowledged: BTreeMap<Name, i64>,
+    deliveries: Deliveries,
 }
 
 thread_local! {
@@ -141,8 +150,7 @@ impl Judges {
             milestones: Milestones::default(),
             is_publisher_faithful: true,
             publisher: None,
-            sends: BTreeMap::new(),
-            acknowledged: BTreeMap::new(),
+            deliveries: Deliveries::default(),
         }
     }
 
@@ -152,9 +160,10 @@ impl Judges {
         self.stores.push(StoreJudge { file, acknowledged: -1, consumers: Vec::new() });
     }
 
-    /// A consumer has written to its publisher: an ACK must be for what its store holds, and it must resume
+    /// A process has written to a stream. A consumer's ACK must be for what its store holds, and it must resume
     /// where its store stands.
     fn wrote(&mut self, process: ProcessId, bytes: &[u8], at_us: i64) {
+        self.wrote_http(process, bytes, at_us);
         let Some(store) = self.stores.iter_mut().find(|store| store.consumers.contains(&process)) else {
             return;
         };
@@ -227,49 +236,16 @@ impl Judges {
         }
     }
 
-    /// A worker is about to send a job: it must hold no lock, and the job's budget must allow it.
-    pub fn sending(&mut self, world: &World, process: ProcessId, id: &Name) {
-        let at_us = world.now_us();
-        if world.holds_lock(process) {
-            let detail = format!("process {process} holds a lock on a file while it sends job {id}");
-            self.fail(NO_LOCK_WHILE_SENDING, at_us, detail);
-        }
-        let sends = self.sends.entry(id.clone()).or_default();
-        *sends += 1;
-        let sends = *sends;
-        let lives = 1 + self.queue.model().redrives().iter().filter(|row| row.id == *id).count() as i64;
-        // A power cut under FULL can take back a claim whose job was sent: its attempt is counted anew.
-        let taken_back = i64::from(self.queue.commits_lost());
-        if let Some(job) = self.queue.model().job(id)
-            && sends > job.max_attempts * lives + taken_back
-        {
-            let detail =
-                format!("job {id} is sent for the {sends}th time, with max_attempts {}", job.max_attempts);
-            self.fail(SENDS_WITHIN_BUDGET, at_us, detail);
-        }
-    }
-
-    /// The receiver acknowledged a job to a sender.
-    pub fn acknowledging(&mut self, world: &World, id: &Name, qty: i64) {
-        *self.acknowledged.entry(id.clone()).or_default() += 1;
-        let effects =
-            self.inbox.model().effects().iter().filter(|row| row.id == *id && row.qty == qty).count();
-        if effects != 1 {
-            let detail = format!("job {id} is acknowledged with {effects} effects in the receiver's inbox");
-            self.fail(EFFECT_ONCE, world.now_us(), detail);
-        }
-    }
-
     /// What must hold in the end, whatever happened.
     pub fn finish(&mut self, at_us: i64) {
-        for (id, times) in std::mem::take(&mut self.acknowledged) {
-            let effects = self.inbox.model().effects().iter().filter(|row| row.id == id).count();
+        for (id, times) in std::mem::take(&mut self.deliveries.acknowledged) {
+            let effects = self.inbox.model().0.effects().iter().filter(|row| row.id == id).count();
             if effects != 1 {
                 let detail = format!("job {id} was acknowledged {times} times and has {effects} effects");
                 self.fail(EFFECT_ONCE, at_us, detail);
             }
         }
-        if !self.inbox.model().agrees() {
+        if !self.inbox.model().0.agrees() {
             self.fail(
                 EFFECT_ONCE,
                 at_us,

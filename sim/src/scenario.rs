@@ -118,6 +118,14 @@ pub struct Worker {
     /// How often it starts again, 0 to 1000. Default 10.
     #[serde(with = "field::restarts", default = "field::restarts::default")]
     pub restarts: i64,
+    /// How long SQLite waits for a lock before the worker loop tries again by itself, in ms, 0 to 1000. Default 0,
+    /// as in production.
+    #[serde(with = "field::busy_timeout", default = "field::busy_timeout::default")]
+    pub busy_timeout_ms: i64,
+    /// Whether it delivers one job after the other without renewing its leases, instead of running the worker
+    /// loop. Default false.
+    #[serde(default)]
+    pub courier: bool,
     /// How many such workers, 1 to 64. Default 1.
     #[serde(with = "field::worker_count", default = "field::worker_count::default")]
     pub count: i64,
@@ -183,17 +191,36 @@ impl Consumer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Receiver {
-    /// How long it works on a request, in ms, 0 to 60,000. Default 5.
+    /// How long it works on a group of requests, in ms, 0 to 60,000. Default 5.
     #[serde(with = "field::service", default = "field::service::default")]
     pub service_ms: i64,
     /// How long a sender waits for its reply, in ms, 1 to 60,000. Default 2000.
     #[serde(with = "field::timeout", default = "field::timeout::default")]
     pub timeout_ms: i64,
+    /// How long it waits for a request, in ms, 1 to 60,000. Default 2000.
+    #[serde(with = "field::timeout", default = "field::timeout::default")]
+    pub head_timeout_ms: i64,
+    /// Connections that it serves at once, 1 to 1000. Default 64.
+    #[serde(with = "field::connections", default = "field::connections::default")]
+    pub connections_max: i64,
+    /// The most events that share a transaction, 1 to 6. Default 4.
+    #[serde(with = "field::group", default = "field::group::default")]
+    pub group_max: i64,
+    /// Connections that somebody keeps busy with requests that never end, 0 to 16. Default 0.
+    #[serde(with = "field::lorises", default = "field::lorises::default")]
+    pub lorises: i64,
 }
 
 impl Default for Receiver {
     fn default() -> Self {
-        Self { service_ms: field::service::default(), timeout_ms: field::timeout::default() }
+        Self {
+            service_ms: field::service::default(),
+            timeout_ms: field::timeout::default(),
+            head_timeout_ms: field::timeout::default(),
+            connections_max: field::connections::default(),
+            group_max: field::group::default(),
+            lorises: field::lorises::default(),
+        }
     }
 }
 
@@ -328,6 +355,7 @@ impl Scenario {
             names.push("producer".to_owned());
             names.extend(self.worker_processes().iter().map(|(name, _)| name.to_string()));
             names.extend((!self.redrives.is_empty()).then(|| "operator".to_owned()));
+            names.extend((self.receiver.lorises > 0).then(|| "loris".to_owned()));
         }
         if let Some(publisher) = &self.publisher {
             names.push("publisher".to_owned());

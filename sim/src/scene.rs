@@ -4,29 +4,36 @@
 mod chooser;
 mod fault;
 mod finale;
+mod front;
+mod loris;
 mod operator;
 mod producer;
 mod receiver;
+mod sender;
 mod stream;
 mod system;
 mod template;
-mod wire;
 mod worker;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use ackward::rules::Timeout;
 use ackward::storage::Durability;
 
 use crate::choice::{Action, Chooser, Decision, Deviation};
 use crate::computer::{
-    End, Ending, Event, ProcessSpec, Recording, Simulation, SimulationOptions, Struck, current,
+    Context, End, Ending, Event, ProcessSpec, Recording, Simulation, SimulationOptions, Struck, World,
+    current,
 };
-use crate::judge::{self, Judged, Judges, Milestones, NO_PANIC, SETTLES, Violation, Watch};
+use crate::judge::{
+    self, Judged, Judges, Milestone, Milestones, NO_PANIC, SETTLES, STOPS_IN_TIME, Violation, Watch,
+};
 use crate::scenario::Scenario;
 
 pub use chooser::{SceneChooser, probabilities};
 pub use fault::SimFault;
+pub use sender::http as http_sender;
 pub use stream::ADDRESS as PUBLISHER_ADDRESS;
 pub use system::{Real, System};
 
@@ -36,6 +43,11 @@ pub const QUEUE_FILE: &str = "queue.db";
 pub const INBOX_FILE: &str = "inbox.db";
 /// How long after the last deadline a run may take to settle, in ms.
 const SETTLE_MS: i64 = 130_000;
+
+/// The receiver's number among the processes.
+const RECEIVER: usize = 0;
+/// What may come on top of a grace time where nothing fails, in ms.
+const STOP_SLACK_MS: i64 = 50;
 
 /// What came of one run.
 #[derive(Debug)]
@@ -104,7 +116,8 @@ pub struct Stage {
     pub(crate) resyncs: Cell<usize>,
     pub(crate) producer_done: Cell<bool>,
     pub(crate) operator_done: Cell<bool>,
-    pub(crate) wire: wire::Wire,
+    /// The incarnation of the receiver that has its inbox open.
+    pub(crate) receiver_open_in: Cell<u32>,
 }
 
 /// Runs a scenario's world with one seed, on the real queue.
@@ -145,7 +158,6 @@ pub fn run_with<S: System, C: Chooser + 'static>(
         simulation.observe(Watch(Rc::clone(&judges)));
     }
     let outer = judge::install(judging.then(|| Rc::clone(&judges)));
-    let receiver = add_receiver(&mut simulation, far);
     let stage = Rc::new(Stage {
         scenario: Rc::clone(scenario),
         seed,
@@ -153,9 +165,9 @@ pub fn run_with<S: System, C: Chooser + 'static>(
         resyncs: Cell::new(0),
         producer_done: Cell::new(scenario.jobs.is_empty()),
         operator_done: Cell::new(scenario.redrives.is_empty()),
-        wire: wire::Wire::new(receiver),
+        receiver_open_in: Cell::new(0),
     });
-    STAGE.set(Some(Rc::clone(&stage)));
+    add_receiver::<S>(&mut simulation, far, &stage);
     populate::<S>(&mut simulation, host, &stage);
     stream::populate::<S>(&mut simulation, &stage, &judges);
     let reader = finale::Reader::new(host);
@@ -165,23 +177,48 @@ pub fn run_with<S: System, C: Chooser + 'static>(
             || (stage.producer_done.get()
                 && stage.operator_done.get()
                 && is_settled()
-                && current().is_some_and(|world| stage.wire.is_open(&world))
+                && current().is_some_and(|world| stage.has_receiver(&world))
                 && stream::has_caught_up(&stage, &judges.borrow()))
     });
     let end = simulation.finish(hit_limit);
-    STAGE.set(None);
     judge::install(outer);
     stream::check(&stage, &mut judges.borrow_mut(), end.at_us);
     report(seed, end, &judges)
 }
 
-thread_local! {
-    /// The stage of the run on this thread; the receiver's program finds its wire here.
-    static STAGE: RefCell<Option<Rc<Stage>>> = const { RefCell::new(None) };
+impl Stage {
+    /// The receiver has opened its inbox, and with that brought in order what a power cut left there.
+    fn receiver_opened(&self, context: &Context) {
+        if context.is_alive() {
+            self.receiver_open_in.set(context.incarnation);
+        }
+    }
+
+    /// Whether the receiver is up.
+    fn has_receiver(&self, world: &World) -> bool {
+        world.is_running(RECEIVER, self.receiver_open_in.get())
+    }
 }
 
-pub(crate) fn stage() -> Option<Rc<Stage>> {
-    STAGE.with_borrow(Clone::clone)
+/// A process has ended in good order because it was told to, and within its grace time unless something held it
+/// up.
+fn stopped(context: &Context, stage: &Stage, grace_ms: i64) {
+    let Some(told_us) = context.terminated_at_us() else { return };
+    judge::with(|judges, world| {
+        judges.milestones.reach(Milestone::Stopped);
+        let took_ms = (world.now_us() - told_us) / 1_000;
+        if took_ms > grace_ms + STOP_SLACK_MS && stage.scenario.faults.stall.get() == 0.0 {
+            let detail = format!(
+                "process {} ended {took_ms} ms after it was told to, allowed: {grace_ms}",
+                context.process
+            );
+            judges.fail(STOPS_IN_TIME, world.now_us(), detail);
+        }
+    });
+}
+
+fn timeout(ms: i64) -> Timeout {
+    Timeout::from_seconds(ms as f64 / 1_000.0).expect("a scenario's times are in range")
 }
 
 fn settings(scenario: &Scenario, seed: u64, recording: Recording) -> SimulationOptions {
@@ -198,10 +235,12 @@ fn settings(scenario: &Scenario, seed: u64, recording: Recording) -> SimulationO
     }
 }
 
-fn add_receiver(simulation: &mut Simulation, machine: usize) -> usize {
+fn add_receiver<S: System>(simulation: &mut Simulation, machine: usize, stage: &Rc<Stage>) {
     let spec =
         ProcessSpec { restarts: u32::MAX, restart_after_ms: 200, ..ProcessSpec::new("receiver", machine) };
-    simulation.process(spec, receiver::receive)
+    let shared = Rc::clone(stage);
+    let process = simulation.process(spec, move |context| receiver::serve::<S>(context, Rc::clone(&shared)));
+    debug_assert_eq!(process, RECEIVER);
 }
 
 fn populate<S: System>(simulation: &mut Simulation, host: usize, stage: &Rc<Stage>) {
@@ -232,6 +271,13 @@ fn populate<S: System>(simulation: &mut Simulation, host: usize, stage: &Rc<Stag
         let shared = Rc::clone(stage);
         simulation
             .process(patient("operator"), move |context| operator::operate::<S>(context, Rc::clone(&shared)));
+    }
+    if stage.scenario.receiver.lorises > 0 {
+        let desk = simulation.machine("loris-host");
+        let shared = Rc::clone(stage);
+        simulation.process(ProcessSpec::new("loris", desk), move |context| {
+            loris::dawdle(context, Rc::clone(&shared))
+        });
     }
 }
 

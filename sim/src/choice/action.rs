@@ -65,10 +65,12 @@ kinds! {
     ReplyLost = "reply-lost",
     /// A message takes longer.
     Slow = "slow",
-    /// The receiver answers something that acknowledges nothing.
+    /// The receiver answers something that acknowledges nothing, in the way of this number.
     WrongReply = "wrong-reply",
-    /// The receiver refuses for now.
+    /// The receiver refuses for now, with the status of this place among [`REFUSALS`].
     Refused = "refused",
+    /// The process is told to end (SIGTERM) where it listens to that, and goes on to its end in good order.
+    Terminate = "terminate",
     /// A publisher breaks the rules of the stream, in the way of this number.
     BadLine = "bad-line",
     /// The connection is refused.
@@ -85,7 +87,14 @@ kinds! {
     Partition = "partition",
 }
 
+/// The statuses with which a receiver refuses for now (W2); the quantity of [`Kind::Refused`] is a place here.
+pub const REFUSALS: [i64; 10] = [503, 408, 409, 429, 500, 502, 504, 425, 401, 403];
+
 impl Kind {
+    const fn has_number(self) -> bool {
+        matches!(self, Self::Fragment | Self::BadLine | Self::WrongReply)
+    }
+
     const fn has_duration(self) -> bool {
         matches!(self, Self::Stall | Self::ClockJump | Self::Slow | Self::Partition)
     }
@@ -162,8 +171,10 @@ impl Action {
                 decision.kind,
                 process_name(usize::try_from(decision.value).unwrap_or(usize::MAX)),
             ),
-            kind if kind.has_duration() || matches!(kind, Kind::Fragment | Kind::BadLine) => {
-                Self::Amount(kind, decision.value)
+            kind if kind.has_duration() || kind.has_number() => Self::Amount(kind, decision.value),
+            Kind::Refused => {
+                let place = usize::try_from(decision.value).unwrap_or_default();
+                Self::Amount(Kind::Refused, REFUSALS.get(place).copied().unwrap_or(REFUSALS[0]))
             }
             kind => Self::Plain(kind),
         }
@@ -174,6 +185,10 @@ impl Action {
     pub fn decision(&self, process_number: impl Fn(&str) -> Option<usize>) -> Option<Decision> {
         Some(match self {
             Self::Plain(kind) => Decision { kind: *kind, value: 0 },
+            Self::Amount(Kind::Refused, status) => {
+                let place = REFUSALS.iter().position(|refusal| refusal == status)?;
+                Decision { kind: Kind::Refused, value: i64::try_from(place).ok()? }
+            }
             Self::Amount(kind, value) => Decision { kind: *kind, value: *value },
             Self::Process(kind, name) => {
                 Decision { kind: *kind, value: i64::try_from(process_number(name)?).ok()? }
@@ -204,11 +219,18 @@ impl Action {
                     .map(|n| Self::Amount(kind, n))
                     .ok_or_else(|| want("whole milliseconds, as in \"stall:1200ms\""))
             }
-            Kind::Fragment | Kind::BadLine => {
+            kind if kind.has_number() => {
                 let number = quantity.and_then(|n| n.parse().ok());
                 number
                     .map(|n| Self::Amount(kind, n))
                     .ok_or_else(|| want("a whole number, as in \"fragment:3\""))
+            }
+            Kind::Refused => {
+                let status = quantity.and_then(|n| n.parse().ok()).filter(|n| REFUSALS.contains(n));
+                status.map(|n| Self::Amount(kind, n)).ok_or_else(|| {
+                    let allowed = REFUSALS.map(|status| status.to_string()).join(", ");
+                    want(&format!("one of {allowed}, as in \"refused:503\""))
+                })
             }
             _ if quantity.is_some() => Err(format!("{word} without a quantity")),
             kind => Ok(Self::Plain(kind)),
@@ -234,7 +256,7 @@ mod tests {
     #[test]
     fn every_action_reads_back_as_it_is_written() {
         for kind in Kind::ALL.iter().skip(1) {
-            let value = i64::from(kind.has_duration() || matches!(kind, Kind::Fragment | Kind::BadLine)) * 7;
+            let value = i64::from(kind.has_duration() || kind.has_number() || *kind == Kind::Refused) * 7;
             let action = Action::from_decision(Decision { kind: *kind, value }, |_| "worker-b".into());
             assert_eq!(Action::parse(&action.to_string()), Ok(action));
         }
@@ -245,6 +267,7 @@ mod tests {
         assert!(Action::parse("kil").unwrap_err().contains("one of switch, pick"));
         assert!(Action::parse("go").is_err());
         assert!(Action::parse("stall:12").unwrap_err().contains("stall:1200ms"));
+        assert!(Action::parse("refused:404").unwrap_err().contains("503, 408"));
         assert!(Action::parse("kill:3").unwrap_err().contains("without a quantity"));
         assert!(Action::parse("switch").unwrap_err().contains("a process"));
     }

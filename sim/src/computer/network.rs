@@ -266,7 +266,7 @@ impl State {
         if peer.forgotten {
             // The machine lost power: silence, until it is back and knows nothing of this connection.
             let machine = peer.machine;
-            if self.processes.iter().any(|p| p.machine == machine && p.alive) {
+            if !self.machines[machine].is_off {
                 self.send_segment(connection, side, Segment::Reset, LATENCY_US);
             }
             return Ok(len);
@@ -285,11 +285,19 @@ impl State {
         }
         offers.push(Offer::plain(Kind::Kill));
         offers.push(Offer::plain(Kind::PowerCut));
-        let role = if side == Side::Client { Role::Request } else { Role::Reply };
+        self.offer_terminate(process, &mut offers);
+        let (role, lost) = match side {
+            Side::Client => (Role::Request, Kind::RequestLost),
+            Side::Server => (Role::Reply, Kind::ReplyLost),
+        };
+        offers.push(Offer::plain(lost));
         let decision = self.choose_in_process(process, Phase::Message, role, &offers);
         if matches!(decision.kind, Kind::Kill | Kind::PowerCut) {
             self.die_writing(process, decision.kind);
             return Ok(0);
+        }
+        if decision.kind == Kind::Terminate {
+            self.terminate(process);
         }
         self.note(Some(process), || format!("sends {}", shown(bytes)));
         self.send_as(connection, side, bytes, decision)?;
@@ -323,7 +331,7 @@ impl State {
         decision: crate::choice::Decision,
     ) -> io::Result<()> {
         let to = side.other();
-        if !decision.is_go() {
+        if !matches!(decision.kind, Kind::Go | Kind::Terminate) {
             self.struck.effective[decision.kind as usize] += 1;
         }
         match decision.kind {
@@ -332,7 +340,9 @@ impl State {
                 self.net.connections[connection].end(side).take_in(Segment::Reset);
                 return Err(io::ErrorKind::ConnectionReset.into());
             }
-            Kind::HalfOpen => self.net.connections[connection].end(to).silent = true,
+            Kind::HalfOpen | Kind::RequestLost | Kind::ReplyLost => {
+                self.net.connections[connection].end(to).silent = true
+            }
             Kind::Partition => {
                 let [client, server] = &self.net.connections[connection].ends;
                 let until_us = self.now_us + decision.value.max(0) * 1_000;
@@ -499,7 +509,7 @@ impl Context {
     }
 
     fn is_off(&self, machine: MachineId) -> bool {
-        !self.world.state.borrow().processes.iter().any(|p| p.machine == machine && p.alive)
+        self.world.state.borrow().machines[machine].is_off
     }
 }
 
@@ -570,9 +580,11 @@ impl AsyncRead for SimStream {
         }
         if !end.buffer.is_empty() {
             let len = end.buffer.len().min(into.remaining());
-            for byte in end.buffer.drain(..len) {
-                into.put_slice(&[byte]);
-            }
+            let (front, back) = end.buffer.as_slices();
+            let from_front = len.min(front.len());
+            into.put_slice(&front[..from_front]);
+            into.put_slice(&back[..len - from_front]);
+            end.buffer.drain(..len);
             if let Some(waker) = end.writer.take() {
                 waker.wake();
             }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use ackward::port::{Blocking, Clock, Lane};
 use ackward::rules::{Invalid, Millis};
 
-use super::world::{LaneId, MachineId, ProcessId, Timer, World};
+use super::world::{LaneId, MachineId, ProcessId, Timer, World, current};
 use crate::choice::{Kind, Offer, Phase, Role};
 
 /// A process's program: called anew at each start.
@@ -76,6 +76,30 @@ impl Context {
     }
 }
 
+impl Context {
+    /// Completes when this process is told to end (SIGTERM). A process that waits for this can be told to.
+    pub async fn terminated(&self) {
+        poll_fn(|cx| {
+            let mut state = self.world.state.borrow_mut();
+            let this = &mut state.processes[self.process];
+            if this.incarnation != self.incarnation || this.signal.came_us.is_none() {
+                if !this.signal.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+                    this.signal.waiting.push(cx.waker().clone());
+                }
+                return Poll::Pending;
+            }
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// Since when this process is told to end, in microseconds of virtual time.
+    #[must_use]
+    pub fn terminated_at_us(&self) -> Option<i64> {
+        self.world.state.borrow().processes[self.process].signal.came_us
+    }
+}
+
 struct Sleep {
     context: Context,
     at_us: i64,
@@ -121,6 +145,42 @@ impl Clock for Context {
 
     async fn sleep(&self, duration: Duration) {
         self.sleep_us(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX / 4)).await;
+    }
+}
+
+/// The clock of a simulated process, for code that must be able to move between threads: it finds its world on
+/// whichever thread runs it.
+#[derive(Debug, Clone, Copy)]
+pub struct ProcessClock {
+    process: ProcessId,
+    incarnation: u32,
+}
+
+impl Context {
+    /// This process's clock.
+    #[must_use]
+    pub const fn clock(&self) -> ProcessClock {
+        ProcessClock { process: self.process, incarnation: self.incarnation }
+    }
+}
+
+impl ProcessClock {
+    fn context(self) -> Option<Context> {
+        Some(Context { world: current()?, process: self.process, incarnation: self.incarnation })
+    }
+}
+
+impl Clock for ProcessClock {
+    fn now(&self) -> Result<Millis, Invalid> {
+        let outside = || Invalid::new("clock", "none", "one, inside a simulation");
+        self.context().ok_or_else(outside)?.now()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        match self.context() {
+            Some(context) => context.sleep(duration).await,
+            None => pending().await,
+        }
     }
 }
 

@@ -12,7 +12,8 @@ use super::operation::{Operation, Ordinals};
 use super::process::{Context, ProcessSpec};
 use super::trace::{Event, Recording};
 use super::world::{
-    Ending, LaneId, Machine, MachineId, Process, ProcessId, Runnable, State, Struck, Timer, World, enter,
+    Ending, LaneId, Machine, MachineId, Process, ProcessId, Runnable, Signal, State, Struck, Timer, World,
+    enter,
 };
 use crate::choice::{Chooser, Decision, Phase, Point, stable_hash};
 
@@ -121,7 +122,7 @@ impl Simulation {
     /// Adds a machine with an empty disk.
     pub fn machine(&mut self, name: impl Into<String>) -> MachineId {
         let mut state = self.world.state.borrow_mut();
-        state.machines.push(Machine { name: name.into(), disk: Default::default() });
+        state.machines.push(Machine { name: name.into(), disk: Default::default(), is_off: false });
         state.machines.len() - 1
     }
 
@@ -197,6 +198,7 @@ impl Simulation {
             task_queued: false,
             ending: None,
             steps: 0,
+            signal: Signal::default(),
         });
         let now_us = state.now_us;
         state.add_timer(now_us, Timer::Restart(process));
@@ -328,7 +330,11 @@ impl Simulation {
                 Ending::Panicked(text) => format!("panics: {text}"),
                 _ => "ends".to_owned(),
             });
-            state.processes[process].ending = Some(ending);
+            // Whoever ends because he was told to is started again, as in a rolling restart.
+            let this = &mut state.processes[process];
+            let is_restart =
+                ending == Ending::Finished && this.signal.came_us.is_some() && this.restarts_left > 0;
+            this.ending = (!is_restart).then_some(ending);
             state.die(process, false);
         }
         drop(state);
@@ -467,9 +473,12 @@ impl Simulation {
         let (main, context) = {
             let mut state = self.world.state.borrow_mut();
             let woken = Arc::clone(&state.woken);
+            let machine = state.processes[process].machine;
+            state.machines[machine].is_off = false;
             let this = &mut state.processes[process];
             this.incarnation += 1;
             this.alive = true;
+            this.signal = Signal::default();
             this.ordinals = Ordinals::default();
             this.scope = Operation::new("start", 1, Phase::Wait);
             this.task_queued = true;

@@ -76,6 +76,8 @@ pub(super) struct State {
 pub(super) struct Machine {
     pub(super) name: String,
     pub(super) disk: Disk,
+    /// It lost power, and none of its processes has been started since.
+    pub(super) is_off: bool,
 }
 
 pub(super) struct Process {
@@ -97,6 +99,16 @@ pub(super) struct Process {
     pub(super) task_queued: bool,
     pub(super) ending: Option<Ending>,
     pub(super) steps: u64,
+    pub(super) signal: Signal,
+}
+
+/// SIGTERM, as one incarnation of a process meets it.
+#[derive(Default)]
+pub(super) struct Signal {
+    /// When it came, in microseconds of virtual time.
+    pub(super) came_us: Option<i64>,
+    /// Whoever waits for it; empty where the process does not listen.
+    pub(super) waiting: Vec<Waker>,
 }
 
 /// How a process ended for good.
@@ -427,6 +439,7 @@ impl State {
         offers.extend(errors.iter().map(|kind| Offer::plain(*kind)));
         offers.push(Offer::plain(Kind::Kill));
         offers.push(Offer::plain(Kind::PowerCut));
+        self.offer_terminate(process, &mut offers);
         let decision = self.decide(&point, &offers);
         self.offers = offers;
         (!decision.is_go()).then_some(decision)
@@ -501,6 +514,28 @@ impl State {
         }
     }
 
+    /// Offers SIGTERM to a process that listens and has not had it.
+    pub(super) fn offer_terminate(&self, process: ProcessId, offers: &mut Vec<Offer>) {
+        let signal = &self.processes[process].signal;
+        if signal.came_us.is_none() && !signal.waiting.is_empty() {
+            offers.push(Offer::plain(Kind::Terminate));
+        }
+    }
+
+    /// Sends SIGTERM to a process.
+    pub(super) fn terminate(&mut self, process: ProcessId) {
+        let signal = &mut self.processes[process].signal;
+        if signal.came_us.is_some() || signal.waiting.is_empty() {
+            return;
+        }
+        signal.came_us = Some(self.now_us);
+        for waker in std::mem::take(&mut signal.waiting) {
+            waker.wake();
+        }
+        self.struck.effective[Kind::Terminate as usize] += 1;
+        self.note(Some(process), || "is told to end".to_owned());
+    }
+
     fn apply_in_lane(&mut self, lane: LaneId, decision: Decision) -> Verdict {
         let process = self.lanes[lane].process;
         match decision.kind {
@@ -524,6 +559,10 @@ impl State {
             Kind::PowerCut => {
                 self.cut_power(self.processes[process].machine);
                 Verdict::Suspend
+            }
+            Kind::Terminate => {
+                self.terminate(process);
+                Verdict::Go
             }
             kind => {
                 self.lanes[lane].injected.push(kind);
@@ -671,6 +710,7 @@ impl State {
                 self.die(process, true);
             }
         }
+        self.machines[machine].is_off = true;
         let name = self.machines[machine].name.clone();
         self.trace.note(self.now_us, &name, || "loses power".to_owned());
         let mut disk = std::mem::take(&mut self.machines[machine].disk);

@@ -15,8 +15,8 @@ use crate::computer::{LockEvent, ProcessId, Trace};
 use crate::model::{Applied, Broken, Difference};
 use crate::sqlite_file::{Catalog, Image, Schema};
 
-/// How long a lock is waited for, in microseconds (Q6).
-const BUSY_TIMEOUT_US: i64 = 1_000_000;
+/// How long a lock is waited for where nothing else was agreed, in microseconds (Q6).
+pub(super) const BUSY_TIMEOUT_US: i64 = 1_000_000;
 
 /// Which file is judged.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ pub struct Judged {
 }
 
 /// A reference model of a file's operations.
-pub trait Model: Clone + Default {
+pub trait Model: Clone + Default + PartialEq {
     /// An operation with its arguments.
     type Op: Clone + std::fmt::Debug;
     /// What it returns.
@@ -122,7 +122,8 @@ struct Running<M: Model> {
     locked: bool,
     /// What it may return if it changes nothing, judged when it gave its write lock back.
     expected: Option<Vec<Applied<M::Result>>>,
-    committed: Option<(u64, M::Result)>,
+    /// The commit's number, and the results that go with its state.
+    committed: Option<(u64, Vec<M::Result>)>,
     /// Whether it retired a journal without changing rows.
     rewrote: bool,
 }
@@ -197,15 +198,15 @@ impl<M: Model> FileJudge<M> {
     }
 
     /// The operation on a lane gave up on a lock: it must have waited for as long as the contract says (Q6).
-    pub(super) fn gave_up(&mut self, lane: usize, at_us: i64) {
+    pub(super) fn gave_up(&mut self, lane: usize, at_us: i64, patience_us: i64) {
         let Some(running) = self.running.get(lane).and_then(Option::as_ref) else { return };
         let waited_us = at_us - running.begun_at_us;
-        if waited_us < BUSY_TIMEOUT_US {
+        if waited_us < patience_us {
             let detail = format!(
                 "{:?} gave up on a lock after {} ms, expected at least {} ms",
                 running.op,
                 waited_us / 1_000,
-                BUSY_TIMEOUT_US / 1_000
+                patience_us / 1_000
             );
             self.found.push((BUSY_ONLY_AFTER_TIMEOUT, at_us, detail));
         }
@@ -227,8 +228,9 @@ impl<M: Model> FileJudge<M> {
                 if let Some(last) = self.last_commit.as_mut().filter(|last| last.number == number) {
                     last.acknowledged = true;
                 }
-                if result != wanted {
-                    let detail = format!("{op:?} committed and returned {result:?}, expected {wanted:?}");
+                if !wanted.contains(&result) {
+                    let detail =
+                        format!("{op:?} committed and returned {result:?}, expected {}", list(&wanted));
                     self.found.push((RESULT_MATCHES_MODEL, at_us, detail));
                 }
             }
@@ -400,11 +402,14 @@ impl<M: Model> Watching for FileJudge<M> {
             return;
         };
         let mut difference = String::new();
-        for (after, applied) in self.model.outcomes(&op) {
+        let outcomes = self.model.outcomes(&op);
+        for (after, applied) in outcomes.iter().cloned() {
             match self.compare(&after, event) {
                 Ok(()) if applied.changed => {
+                    let same = outcomes.iter().filter(|(state, _)| *state == after);
+                    let results = same.map(|(_, applied)| applied.result.clone()).collect();
                     if let Some(Some(running)) = self.running.get_mut(event.lane) {
-                        running.committed = Some((self.commits + 1, applied.result.clone()));
+                        running.committed = Some((self.commits + 1, results));
                     }
                     return self.commit(event, after, &applied.result, trace, reached);
                 }
@@ -451,4 +456,9 @@ impl<M: Model> FileJudge<M> {
         );
         self.found.push((property, event.at_us, detail));
     }
+}
+
+fn list<R: std::fmt::Debug>(results: &[R]) -> String {
+    let results: Vec<_> = results.iter().map(|result| format!("{result:?}")).collect();
+    results.join(" or ")
 }

@@ -77,6 +77,12 @@ milestones! {
     Released = "released",
     /// A sender heard nothing in time, or its connection broke.
     NoReply = "no-reply",
+    /// A sender was refused for now, by a status that says so (W2).
+    RefusedForNow = "refused",
+    /// A receiver said how long to wait before the next attempt (W2).
+    RetryAfter = "retry-after",
+    /// A worker or the receiver ended in good order because it was told to.
+    Stopped = "stopped",
     /// An event that had been applied was sent again.
     Resent = "resent",
     /// A stream held something else than the next event: a gap, a conflict, a malformed line.

@@ -1,4 +1,4 @@
-//! How the queue's and the inbox's models judge their files.
+//! How the queue's model judges its file.
 
 use ackward::rules::{Reason, Status, Ticket};
 use ackward::storage::{Enqueued, Finished, Released, Renewed};
@@ -6,9 +6,7 @@ use ackward::storage::{Enqueued, Finished, Released, Renewed};
 use super::file::Model;
 use super::{Milestone, Milestones};
 use crate::computer::EPOCH_MS;
-use crate::model::{
-    Applied, Broken, Difference, InboxModel, InboxOp, InboxResult, JobRow, QueueModel, QueueOp, QueueResult,
-};
+use crate::model::{Applied, Broken, Difference, JobRow, QueueModel, QueueOp, QueueResult};
 use crate::sqlite_file::{Image, Schema};
 
 impl Model for QueueModel {
@@ -101,53 +99,6 @@ impl Model for QueueModel {
             _ => return,
         };
         reached.reach(milestone);
-    }
-}
-
-impl Model for InboxModel {
-    type Op = InboxOp;
-    type Result = InboxResult;
-
-    fn outcomes(&self, op: &InboxOp) -> Vec<(Self, Applied<InboxResult>)> {
-        let mut after = self.clone();
-        let applied = after.apply(op);
-        vec![(after, applied)]
-    }
-
-    fn matches(&self, image: &Image<'_>, schema: &Schema) -> Result<(), Difference> {
-        self.matches(image, schema)
-    }
-
-    fn check_step(&self, _before: &Self) -> Result<(), Broken> {
-        Ok(())
-    }
-
-    fn told(result: &InboxResult) -> String {
-        match result {
-            InboxResult::Applied => "accept: new, the effect took place",
-            InboxResult::Duplicate => "accept: seen before, no second effect",
-            InboxResult::Conflict => "accept: refused, the id has another quantity",
-        }
-        .to_owned()
-    }
-
-    fn story(&self, before: &Self) -> Vec<String> {
-        let new = &self.effects()[before.effects().len().min(self.effects().len())..];
-        new.iter().map(|row| format!("effect of {} (qty {})", row.id, row.qty)).collect()
-    }
-
-    fn milestones(&self, _before: &Self, _op: &InboxOp, _result: &InboxResult, _reached: &mut Milestones) {}
-
-    fn confirms(result: &InboxResult) -> bool {
-        *result == InboxResult::Duplicate
-    }
-
-    fn returned(result: &InboxResult, reached: &mut Milestones) {
-        match result {
-            InboxResult::Applied => {}
-            InboxResult::Duplicate => reached.reach(Milestone::Redelivery),
-            InboxResult::Conflict => reached.reach(Milestone::Conflict),
-        }
     }
 }
 

@@ -4,22 +4,34 @@
 use ackward::port::Fault;
 use ackward::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome as FinishOutcome, Ticket, Ttl};
 use ackward::storage::{
-    AcceptError, Accepted, ClaimError, EnqueueError, Enqueued, FinishError, Finished, Inbox, LeaseQueue, Now,
-    RedriveError, Released, Renewed, StorageError,
+    ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, RedriveError, Released,
+    Renewed, StorageError,
 };
 
-use super::file::{FileJudge, Model, Outcome};
+use super::file::{BUSY_TIMEOUT_US, FileJudge, Model, Outcome};
 use super::{Judges, Milestone, Milestones, NO_LOCK_LEFT, with};
 use crate::computer::current;
-use crate::model::{InboxModel, InboxOp, InboxResult, QueueModel, QueueOp, QueueResult};
+use crate::model::{QueueModel, QueueOp, QueueResult};
 
 /// A lease queue that is watched.
 #[derive(Debug)]
-pub struct WatchedQueue<Q>(pub Q);
+pub struct WatchedQueue<Q> {
+    inner: Q,
+    /// How long it must wait for a lock before it gives up, in microseconds.
+    patience_us: i64,
+}
 
-/// An inbox that is watched.
-#[derive(Debug)]
-pub struct WatchedInbox(pub Inbox);
+impl<Q> WatchedQueue<Q> {
+    /// A queue that waits for locks as the contract says (Q6).
+    pub const fn new(inner: Q) -> Self {
+        Self { inner, patience_us: BUSY_TIMEOUT_US }
+    }
+
+    /// A queue that waits for locks only so long, in ms.
+    pub const fn with_patience(inner: Q, patience_ms: i64) -> Self {
+        Self { inner, patience_us: patience_ms * 1_000 }
+    }
+}
 
 /// What the judges are told of an error.
 enum Failure {
@@ -50,12 +62,14 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
         max_attempts: Attempts,
     ) -> Result<Enqueued, EnqueueError> {
         begin::<QueueModel>(0, Some(QueueOp::Enqueue { event: event.clone(), now, ttl, max_attempts }));
-        let result = self.0.enqueue(event, now, ttl, max_attempts);
-        end(result.as_ref().map(|enqueued| QueueResult::Enqueued(*enqueued)).map_err(|error| match error {
-            EnqueueError::Conflict { .. } => Failure::Answer(QueueResult::Conflict),
-            EnqueueError::Invalid(_) => Failure::Clock,
-            EnqueueError::Storage(error) => error.into(),
-        }));
+        let result = self.inner.enqueue(event, now, ttl, max_attempts);
+        self.end(result.as_ref().map(|enqueued| QueueResult::Enqueued(*enqueued)).map_err(
+            |error| match error {
+                EnqueueError::Conflict { .. } => Failure::Answer(QueueResult::Conflict),
+                EnqueueError::Invalid(_) => Failure::Clock,
+                EnqueueError::Storage(error) => error.into(),
+            },
+        ));
         result
     }
 
@@ -72,8 +86,8 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
             tell(QueueOp::Claim { owner: owner.clone(), now, lease });
             Ok(now)
         };
-        let result = self.0.claim_at(owner, &mut told, lease, fault);
-        end(result.as_ref().map(|ticket| QueueResult::Claimed(ticket.clone())).map_err(claim_failure));
+        let result = self.inner.claim_at(owner, &mut told, lease, fault);
+        self.end(result.as_ref().map(|ticket| QueueResult::Claimed(ticket.clone())).map_err(claim_failure));
         result
     }
 
@@ -86,8 +100,8 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
         fault: &mut dyn Fault,
     ) -> Result<Finished, FinishError> {
         begin::<QueueModel>(0, Some(QueueOp::Finish { ticket: ticket.clone(), outcome, now, delay }));
-        let result = self.0.finish(ticket, outcome, now, delay, fault);
-        end(result.as_ref().map(|finished| QueueResult::Finished(*finished)).map_err(finish_failure));
+        let result = self.inner.finish(ticket, outcome, now, delay, fault);
+        self.end(result.as_ref().map(|finished| QueueResult::Finished(*finished)).map_err(finish_failure));
         result
     }
 
@@ -100,8 +114,8 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
         fault: &mut dyn Fault,
     ) -> Result<(), RedriveError> {
         begin::<QueueModel>(0, Some(QueueOp::Redrive { id: id.clone(), now, ttl, note: note.clone() }));
-        let result = self.0.redrive(id, now, ttl, note, fault);
-        end(result.as_ref().map(|()| QueueResult::Redriven).map_err(|error| match error {
+        let result = self.inner.redrive(id, now, ttl, note, fault);
+        self.end(result.as_ref().map(|()| QueueResult::Redriven).map_err(|error| match error {
             RedriveError::NoSuchJob { .. } => Failure::Answer(QueueResult::NoSuchJob),
             RedriveError::NotDead { status, .. } => Failure::Answer(QueueResult::NotDead(*status)),
             RedriveError::Invalid(_) => Failure::Clock,
@@ -124,8 +138,8 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
             tell(QueueOp::Renew { ticket: ticket.clone(), now, lease });
             Ok(now)
         };
-        let result = self.0.renew(ticket, &mut told, lease, fault);
-        end(result.as_ref().map(|renewed| QueueResult::Renewed(renewed.clone())).map_err(claim_failure));
+        let result = self.inner.renew(ticket, &mut told, lease, fault);
+        self.end(result.as_ref().map(|renewed| QueueResult::Renewed(renewed.clone())).map_err(claim_failure));
         result
     }
 
@@ -136,41 +150,28 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
         fault: &mut dyn Fault,
     ) -> Result<Released, FinishError> {
         begin::<QueueModel>(0, Some(QueueOp::Release { ticket: ticket.clone(), now }));
-        let result = self.0.release(ticket, now, fault);
-        end(result.as_ref().map(|released| QueueResult::Released(*released)).map_err(finish_failure));
+        let result = self.inner.release(ticket, now, fault);
+        self.end(result.as_ref().map(|released| QueueResult::Released(*released)).map_err(finish_failure));
         result
     }
 }
 
-impl WatchedInbox {
-    /// As [`Inbox::accept`].
-    ///
-    /// # Errors
-    /// As [`Inbox::accept`].
-    pub fn accept(
-        &mut self,
-        event: &Event,
-        at: Millis,
-        fault: &mut dyn Fault,
-    ) -> Result<Accepted, AcceptError> {
-        begin::<InboxModel>(0, Some(InboxOp::Receive { event: event.clone(), now: at }));
-        let result = self.0.accept(event, at, fault);
-        if let Err(AcceptError::Storage(error)) = &result
-            && error.is_busy()
-        {
-            gave_up::<InboxModel>(0);
+impl<Q> WatchedQueue<Q> {
+    fn end(&self, result: Result<QueueResult, Failure>) {
+        if let Err(Failure::Storage { busy: true, .. }) = &result {
+            gave_up::<QueueModel>(0, self.patience_us);
         }
-        let told = match &result {
-            Ok(Accepted::Applied) => Outcome::Returned(InboxResult::Applied),
-            Ok(Accepted::Repeat) => Outcome::Returned(InboxResult::Duplicate),
-            Err(AcceptError::Conflict { .. }) => Outcome::Returned(InboxResult::Conflict),
-            Err(AcceptError::Hook(_) | AcceptError::Storage(StorageError::CommitUnknown(_))) => {
-                Outcome::Unknown
-            }
-            Err(AcceptError::Storage(_)) => Outcome::Failed,
-        };
-        end_with::<InboxModel>(0, told);
-        result
+        if let Err(Failure::Storage { unknown, busy }) = &result {
+            with(|judges, _| judges.milestones.reach(Milestone::of_failure(*unknown, *busy)));
+        }
+        end_with::<QueueModel>(
+            0,
+            match result {
+                Ok(result) | Err(Failure::Answer(result)) => Outcome::Returned(result),
+                Err(Failure::Storage { unknown: true, .. } | Failure::Hook) => Outcome::Unknown,
+                Err(Failure::Storage { .. } | Failure::Clock) => Outcome::Failed,
+            },
+        );
     }
 }
 
@@ -201,12 +202,6 @@ impl Kept for QueueModel {
     }
 }
 
-impl Kept for InboxModel {
-    fn judge(judges: &mut Judges, _index: usize) -> Option<(&mut FileJudge<Self>, &mut Milestones)> {
-        Some((&mut judges.inbox, &mut judges.milestones))
-    }
-}
-
 pub(super) fn begin<M: Kept>(index: usize, op: Option<M::Op>) {
     with(|judges, world| {
         if let ((process, Some(lane)), Some((judge, _))) = (world.running(), M::judge(judges, index)) {
@@ -224,29 +219,12 @@ fn tell(op: QueueOp) {
 }
 
 /// The operation that runs gave up on a lock.
-pub(super) fn gave_up<M: Kept>(index: usize) {
+pub(super) fn gave_up<M: Kept>(index: usize, patience_us: i64) {
     with(|judges, world| {
         if let ((_, Some(lane)), Some((judge, _))) = (world.running(), M::judge(judges, index)) {
-            judge.gave_up(lane, world.now_us());
+            judge.gave_up(lane, world.now_us(), patience_us);
         }
     });
-}
-
-fn end(result: Result<QueueResult, Failure>) {
-    if let Err(Failure::Storage { busy: true, .. }) = &result {
-        gave_up::<QueueModel>(0);
-    }
-    if let Err(Failure::Storage { unknown, busy }) = &result {
-        with(|judges, _| judges.milestones.reach(Milestone::of_failure(*unknown, *busy)));
-    }
-    end_with::<QueueModel>(
-        0,
-        match result {
-            Ok(result) | Err(Failure::Answer(result)) => Outcome::Returned(result),
-            Err(Failure::Storage { unknown: true, .. } | Failure::Hook) => Outcome::Unknown,
-            Err(Failure::Storage { .. } | Failure::Clock) => Outcome::Failed,
-        },
-    );
 }
 
 pub(super) fn end_with<M: Kept>(index: usize, outcome: Outcome<M::Result>) {

@@ -8,7 +8,7 @@ use ackward::storage::{
     Applied as Outcome_, ApplyError, Batch, ConsumeError, EventStore, OpenOptions, State, StorageError,
 };
 
-use super::file::{FileJudge, Model, Outcome};
+use super::file::{BUSY_TIMEOUT_US, FileJudge, Model, Outcome};
 use super::spy::{Kept, begin, end_with, gave_up};
 use super::{FAITHFUL_LINES_ACCEPTED, Judges, Milestone, Milestones, with};
 use crate::model::{Applied, Broken, ConsumerModel, ConsumerOp, ConsumerResult, Difference};
@@ -191,7 +191,7 @@ impl<E> WatchedStore<E> {
         if let Some(ConsumeError::Apply(ApplyError::Storage(error))) = &batch.error
             && error.is_busy()
         {
-            gave_up::<StoreModel>(self.index);
+            gave_up::<StoreModel>(self.index, BUSY_TIMEOUT_US);
         }
         let told = told(&batch);
         if let Outcome::Returned(Consumed { end, .. }) = &told {

@@ -153,9 +153,11 @@ pub struct Faults {
     pub clock_jump: Probability,
     /// By how much, in ms, −600,000 to 600,000. Default `[-2000, 2000]`.
     pub clock_jump_ms: SpanMs<-600_000>,
-    /// A request does not arrive.
+    /// A process that listens to SIGTERM is told to end, at a call into the disk or as it writes to the network.
+    pub terminate: Probability,
+    /// A request does not arrive: from there on that direction of its connection is silent.
     pub request_lost: Probability,
-    /// A reply does not arrive, though the effect took place.
+    /// A reply does not arrive, though the effect took place: that direction of its connection is silent.
     pub reply_lost: Probability,
     /// A message takes `slow_ms` longer.
     pub slow: Probability,
@@ -163,7 +165,7 @@ pub struct Faults {
     pub slow_ms: SpanMs<0>,
     /// The receiver's reply is not what was agreed (W2).
     pub wrong_reply: Probability,
-    /// The receiver asks to try again later (503).
+    /// The receiver, or what stands before it, asks to try again later: 503, 408, 409, 429 and the like (W2).
     pub refused: Probability,
     /// The connection is refused.
     pub connect_refused: Probability,
@@ -202,6 +204,7 @@ impl Faults {
             (Kind::Pick, self.pick),
             (Kind::Stall, self.stall),
             (Kind::ClockJump, self.clock_jump),
+            (Kind::Terminate, self.terminate),
             (Kind::RequestLost, self.request_lost),
             (Kind::ReplyLost, self.reply_lost),
             (Kind::Slow, self.slow),
@@ -235,6 +238,7 @@ impl Default for Faults {
             stall_ms: SpanMs { min: 10, max: 3000 },
             clock_jump: never,
             clock_jump_ms: SpanMs { min: -2000, max: 2000 },
+            terminate: never,
             request_lost: never,
             reply_lost: never,
             slow: never,

@@ -63,7 +63,7 @@ pub(super) fn text(judges: &Judges, processes: &[(String, Option<Ending>)]) -> S
         line(&mut text, &format!("{} {} token={} note={}", row.seq, row.id, row.token, row.note));
     }
     text.push_str("effects\n");
-    for row in judges.inbox.model().effects() {
+    for row in judges.inbox.model().0.effects() {
         line(&mut text, &format!("{} {} qty={}", row.seq, row.id, row.qty));
     }
     for store in &judges.stores {

@@ -38,7 +38,7 @@ pub(super) async fn open<S: System>(context: &Context, stage: &Stage) -> SimLane
     let options = options(stage.scenario.durability);
     loop {
         let options = options.clone();
-        let open = move || S::open_queue(Path::new(QUEUE_FILE), &options).map(WatchedQueue);
+        let open = move || S::open_queue(Path::new(QUEUE_FILE), &options).map(WatchedQueue::new);
         match context.open("open", open).await {
             Ok(lane) => return lane,
             Err(error) => context.world().note(|| format!("cannot open the queue: {error}")),

@@ -1,37 +1,55 @@
-//! The receiver: takes each job's effect once, through its inbox, and acknowledges after the commit.
+//! The receiver: the one that runs in production, on the built-in network, with an inbox that is watched.
 
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use ackward::port::{Blocking, Clock, Lane};
-use ackward::storage::{AcceptError, Durability, Inbox};
+use ackward::port::{Blocking, Clock, Lane, Network};
+use ackward::shell::{ReceiverOptions, TOLERANCE_DEFAULT, receive};
+use ackward::storage::Durability;
 
-use super::wire::{Reply, Request, die_if};
+use super::front::Front;
 use super::worker::options;
-use super::{INBOX_FILE, SimFault, Stage, stage};
-use crate::choice::{Kind, Offer, Phase, Role};
+use super::{INBOX_FILE, SimFault, Stage, System, stopped, timeout};
 use crate::computer::{Context, SimLane};
-use crate::judge::{self, WatchedInbox};
+use crate::judge::WatchedInbox;
 
+/// Where it listens.
+pub(super) const ADDRESS: &str = "receiver-host:7100";
+/// How long it waits before it tries again what failed.
 const RETRY: Duration = Duration::from_millis(50);
-const LATENCY_US: i64 = 1_000;
+/// How long requests may take to end once it is told to end, in ms.
+pub(super) const GRACE_MS: i64 = 1_000;
 
-pub(super) async fn receive(context: Context) {
-    let Some(stage) = stage() else { return };
-    stage.wire.reset();
-    let lane = open(&context).await;
-    stage.wire.opened(&context);
-    loop {
-        let request = stage.wire.next().await;
-        serve(&context, &stage, &lane, request).await;
-    }
+pub(super) async fn serve<S: System>(context: Context, stage: Rc<Stage>) {
+    let settings = &stage.scenario.receiver;
+    let lane = open::<S>(&context).await;
+    stage.receiver_opened(&context);
+    let listener = loop {
+        match context.listen(ADDRESS).await {
+            Ok(listener) => break Front::new(listener, context.clone()),
+            Err(_) => context.sleep(RETRY).await,
+        }
+    };
+    let options = ReceiverOptions {
+        head_timeout: timeout(settings.head_timeout_ms),
+        body_timeout: timeout(settings.head_timeout_ms),
+        grace: timeout(GRACE_MS),
+        connections_max: usize::try_from(settings.connections_max).unwrap_or(1),
+        group_max: usize::try_from(settings.group_max).unwrap_or(1),
+        secrets: None,
+        tolerance: TOLERANCE_DEFAULT,
+    };
+    let desk = Desk { lane, context: context.clone(), service_us: settings.service_ms * 1_000 };
+    receive(listener, &desk, &context, &options, SimFault, context.terminated()).await;
+    stopped(&context, &stage, GRACE_MS);
+    desk.close().await;
 }
 
-async fn open(context: &Context) -> SimLane<WatchedInbox> {
+async fn open<S: System>(context: &Context) -> SimLane<WatchedInbox<S::Inbox>> {
     loop {
         let options = options(Durability::Extra);
-        let open = move || Inbox::open(Path::new(INBOX_FILE), &options).map(WatchedInbox);
+        let open = move || S::open_inbox(Path::new(INBOX_FILE), &options).map(WatchedInbox);
         match context.open("open", open).await {
             Ok(lane) => return lane,
             Err(_) => context.sleep(RETRY).await,
@@ -39,49 +57,24 @@ async fn open(context: &Context) -> SimLane<WatchedInbox> {
     }
 }
 
-async fn serve(context: &Context, stage: &Rc<Stage>, lane: &SimLane<WatchedInbox>, request: Request) {
-    context.sleep_us(stage.scenario.receiver.service_ms * 1_000).await;
-    let offers = [Offer::plain(Kind::Refused), Offer::plain(Kind::Kill)];
-    let serve = context.world().choose(Phase::Message, Role::Serve, &offers);
-    die_if(context, serve).await;
-    let reply = if serve.kind == Kind::Refused {
-        context.world().had_effect(Kind::Refused);
-        Reply::Busy
-    } else {
-        accept(context, lane, &request).await
-    };
-    let slow = stage.scenario.faults.slow_ms;
-    let offers = [
-        Offer::plain(Kind::ReplyLost),
-        Offer::plain(Kind::WrongReply),
-        Offer { kind: Kind::Slow, low: slow.min(), high: slow.max() },
-        Offer::plain(Kind::Kill),
-    ];
-    let fate = context.world().choose(Phase::Message, Role::Reply, &offers);
-    die_if(context, fate).await;
-    if reply == Reply::Ok && !matches!(fate.kind, Kind::ReplyLost | Kind::WrongReply) {
-        let event = &request.event;
-        judge::with(|judges, world| judges.acknowledging(world, &event.id, event.qty.get()));
-    }
-    let at_us = context.world().now_us() + LATENCY_US;
-    if fate.kind != Kind::Go {
-        context.world().had_effect(fate.kind);
-    }
-    match fate.kind {
-        Kind::ReplyLost => request.lose(),
-        Kind::WrongReply => request.reply(Reply::Wrong, at_us),
-        Kind::Slow => request.reply(reply, at_us + fate.value * 1_000),
-        _ => request.reply(reply, at_us),
-    }
+/// The inbox's lane, which takes its time over each group of events.
+struct Desk<I: 'static> {
+    lane: SimLane<I>,
+    context: Context,
+    service_us: i64,
 }
 
-async fn accept(context: &Context, lane: &SimLane<WatchedInbox>, request: &Request) -> Reply {
-    let Ok(now) = context.now() else { return Reply::Busy };
-    let event = request.event.clone();
-    let job = move |inbox: &mut WatchedInbox| inbox.accept(&event, now, &mut SimFault);
-    match lane.call("accept", job).await {
-        Ok(_) => Reply::Ok,
-        Err(AcceptError::Conflict { .. }) => Reply::Conflict,
-        Err(_) => Reply::Busy,
+impl<I: 'static> Lane<I> for Desk<I> {
+    async fn call<T, F>(&self, label: &'static str, job: F) -> T
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut I) -> T + Send + 'static,
+    {
+        self.context.sleep_us(self.service_us).await;
+        self.lane.call(label, job).await
+    }
+
+    async fn close(self) {
+        self.lane.close().await;
     }
 }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use ackward::port::{Clock, Network};
-use ackward::rules::{Jitter, RetryPolicy, Timeout};
+use ackward::rules::{Jitter, RetryPolicy};
 use ackward::shell::{
     Client, ClientOptions, Commit, FollowError, FollowOptions, Log, LogBytes, PublishOptions, SessionOptions,
     follow, publish,
@@ -20,7 +20,7 @@ use ackward::storage::{Durability, OpenOptions};
 use rand_chacha::rand_core::RngCore;
 
 use super::worker::options;
-use super::{SimFault, Stage, System};
+use super::{SimFault, Stage, System, timeout};
 use crate::choice::{stable_hash, stream};
 use crate::computer::{Context, ProcessSpec, Simulation};
 use crate::judge::{self, Judged, Judges, Milestone, SAME_EVENTS, WatchedStore};
@@ -176,10 +176,6 @@ impl LogBytes for Reading {
         buffer[..len].copy_from_slice(&rest[..len]);
         Ok(len)
     }
-}
-
-fn timeout(ms: i64) -> Timeout {
-    Timeout::from_seconds(ms as f64 / 1_000.0).expect("a scenario's timeouts are in range")
 }
 
 /// Appends to the log: the first half of a line, and a moment later the rest.

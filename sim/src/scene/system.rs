@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use ackward::storage::{EventStore, LeaseQueue, OpenOptions, Queue, StorageError, Store};
+use ackward::shell::Sender;
+use ackward::storage::{EventInbox, EventStore, Inbox, LeaseQueue, OpenOptions, Queue, StorageError, Store};
 
 use super::Stage;
 use crate::computer::Context;
@@ -13,6 +14,8 @@ use crate::scenario::Consumer;
 pub trait System: 'static {
     /// Its lease queue.
     type Queue: LeaseQueue + 'static;
+    /// Its receiver's inbox.
+    type Inbox: EventInbox + 'static;
     /// Its consumer's store.
     type Store: EventStore + 'static;
 
@@ -22,11 +25,25 @@ pub trait System: 'static {
     /// As [`Queue::open`].
     fn open_queue(path: &Path, options: &OpenOptions) -> Result<Self::Queue, StorageError>;
 
+    /// Opens the inbox file.
+    ///
+    /// # Errors
+    /// As [`Inbox::open`].
+    fn open_inbox(path: &Path, options: &OpenOptions) -> Result<Self::Inbox, StorageError>;
+
     /// Opens a store.
     ///
     /// # Errors
     /// As [`Store::open`].
     fn open_store(path: &Path, options: &OpenOptions) -> Result<Self::Store, StorageError>;
+
+    /// How its workers send; the default is what the production binary does.
+    fn sender(context: &Context, stage: &Stage) -> impl Sender
+    where
+        Self: Sized,
+    {
+        super::sender::http(context, stage)
+    }
 
     /// A consumer's program; the default follows the publisher as the production binary does.
     fn consume(context: Context, consumer: Rc<Consumer>, stage: Rc<Stage>) -> impl Future<Output = ()>
@@ -43,10 +60,15 @@ pub struct Real;
 
 impl System for Real {
     type Queue = Queue;
+    type Inbox = Inbox;
     type Store = Store;
 
     fn open_queue(path: &Path, options: &OpenOptions) -> Result<Queue, StorageError> {
         Queue::open(path, options)
+    }
+
+    fn open_inbox(path: &Path, options: &OpenOptions) -> Result<Inbox, StorageError> {
+        Inbox::open(path, options)
     }
 
     fn open_store(path: &Path, options: &OpenOptions) -> Result<Store, StorageError> {

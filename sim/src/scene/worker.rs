@@ -1,32 +1,60 @@
-//! A worker process: claims, sends and finishes one job after the other.
+//! A worker process: the worker loop that runs in production, or a courier that delivers one job after the other.
 
+use std::cell::RefCell;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
 use ackward::port::Clock;
-use ackward::rules::{Jitter, Lease, Name};
-use ackward::shell::{Orders, run_once};
+use ackward::rules::{Jitter, Lease, Limits, Name, RetryPolicy, Timeout};
+use ackward::shell::{Orders, Wake, WorkOptions, Worker, run_once, work as work_loop};
 use ackward::storage::{Durability, OpenOptions};
 use rand_chacha::rand_core::RngCore;
 
 use super::producer::open;
-use super::wire::WireSender;
-use super::{SimFault, Stage, System};
+use super::sender::WatchedSender;
+use super::{QUEUE_FILE, SimFault, Stage, System, stopped, timeout};
 use crate::choice::{stable_hash, stream};
 use crate::computer::{Context, VFS_NAME};
-use crate::scenario::Worker;
+use crate::judge::WatchedQueue;
+use crate::scenario::Worker as Settings;
+
+/// How long what is being sent may take to end once a worker is told to end, in ms.
+const GRACE_MS: i64 = 1_500;
+/// How much longer than the shortest an idle worker's wait can become.
+const POLL_GROWTH: i64 = 4;
+/// How long a worker waits before it begins anew.
+const RETRY: Duration = Duration::from_millis(50);
 
 /// What one worker was told.
 pub(super) struct Post {
     owner: Name,
     lease: Lease,
-    poll: Duration,
+    poll_ms: i64,
+    busy_timeout_ms: i64,
+    is_courier: bool,
 }
 
 impl Post {
-    pub(super) fn new(owner: Name, settings: &Worker) -> Self {
-        let poll = Duration::from_millis(settings.poll_ms.unsigned_abs());
-        Self { owner, lease: settings.lease_ms, poll }
+    pub(super) fn new(owner: Name, settings: &Settings) -> Self {
+        let Settings { lease_ms, poll_ms, busy_timeout_ms, courier, .. } = *settings;
+        Self { owner, lease: lease_ms, poll_ms, busy_timeout_ms, is_courier: courier }
+    }
+
+    fn options(&self) -> WorkOptions {
+        WorkOptions {
+            owner: self.owner.clone(),
+            lease: self.lease,
+            retry: RetryPolicy::CONTRACT,
+            limits: Limits::CONTRACT,
+            poll_min: timeout(self.poll_ms),
+            poll_max: self.poll_max(),
+            grace: timeout(GRACE_MS),
+        }
+    }
+
+    fn poll_max(&self) -> Timeout {
+        timeout(self.poll_ms * POLL_GROWTH)
     }
 }
 
@@ -36,20 +64,48 @@ pub(super) fn options(durability: Durability) -> OpenOptions {
 
 pub(super) async fn work<S: System>(context: Context, post: Rc<Post>, stage: Rc<Stage>) {
     let name = format!("jitter/{}/{}", post.owner, context.incarnation);
-    let mut random = stream(stage.seed, stable_hash(name.as_bytes()));
-    let lane = open::<S>(&context, &stage).await;
-    let mut sender = WireSender::new(context.clone(), Rc::clone(&stage));
-    loop {
+    let random = RefCell::new(stream(stage.seed, stable_hash(name.as_bytes())));
+    let jitter = move || {
         // 53 random bits make a number from 0 up to but not 1, exactly.
-        let share = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-        let jitter = Jitter::new(share).unwrap_or(Jitter::FULL);
-        let orders = Orders::new(post.owner.clone(), post.lease, jitter);
-        match run_once(&lane, orders, &context, &mut sender, SimFault).await {
+        let share = (random.borrow_mut().next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+        Jitter::new(share).unwrap_or(Jitter::FULL)
+    };
+    if post.is_courier {
+        return deliver::<S>(&context, &post, &stage, &jitter).await;
+    }
+    let patience_ms = post.busy_timeout_ms;
+    let busy_timeout = Duration::from_millis(patience_ms.unsigned_abs());
+    let options = options(stage.scenario.durability).create(false).busy_timeout(busy_timeout);
+    let open = move || {
+        let queue = S::open_queue(Path::new(QUEUE_FILE), &options)?;
+        Ok(WatchedQueue::with_patience(queue, patience_ms))
+    };
+    let worker = Worker { clock: context.clock(), blocking: context.clone(), fault: SimFault, open };
+    let options = post.options();
+    loop {
+        let senders = vec![WatchedSender::new(S::sender(&context, &stage), context.clone())];
+        let wake = Wake::default();
+        match work_loop(&worker, &options, senders, &jitter, &wake, context.terminated()).await {
+            Ok(_) => return stopped(&context, &stage, GRACE_MS),
+            Err(error) => context.world().note(|| format!("cannot open the queue: {error}")),
+        }
+        context.sleep(RETRY).await;
+    }
+}
+
+/// Delivers one job after the other, without renewing leases (Q47 to Q55).
+async fn deliver<S: System>(context: &Context, post: &Post, stage: &Stage, jitter: &dyn Fn() -> Jitter) {
+    let lane = open::<S>(context, stage).await;
+    let mut sender = WatchedSender::new(S::sender(context, stage), context.clone());
+    let poll = Duration::from_millis(post.poll_ms.unsigned_abs());
+    loop {
+        let orders = Orders::new(post.owner.clone(), post.lease, jitter());
+        match run_once(&lane, orders, context, &mut sender, SimFault).await {
             Ok(Some(_)) => {}
-            Ok(None) => context.sleep(post.poll).await,
+            Ok(None) => context.sleep(poll).await,
             Err(error) => {
                 context.world().note(|| format!("goes on after: {error}"));
-                context.sleep(post.poll).await;
+                context.sleep(poll).await;
             }
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ackward::port::{Blocking, Clock, Fault, FaultPoint, Lane, Network};
 use ackward::rules::{Cursor, ack_line, parse_line, parse_resync, resume_line};
-use ackward::storage::{Durability, EventStore, OpenOptions, Queue, StorageError};
+use ackward::storage::{Durability, EventStore, Inbox, OpenOptions, Queue, StorageError};
 use ackward_sim::computer::{Context, SimLane, SimStream, VFS_NAME};
 use ackward_sim::judge::WatchedStore;
 use ackward_sim::scenario::Consumer;
@@ -31,10 +31,15 @@ pub struct Twins;
 
 impl System for Twins {
     type Queue = Queue;
+    type Inbox = Inbox;
     type Store = TwinStore;
 
     fn open_queue(path: &Path, options: &OpenOptions) -> Result<Queue, StorageError> {
         Queue::open(path, options)
+    }
+
+    fn open_inbox(path: &Path, options: &OpenOptions) -> Result<Inbox, StorageError> {
+        Inbox::open(path, options)
     }
 
     fn open_store(path: &Path, options: &OpenOptions) -> Result<TwinStore, StorageError> {

@@ -44,4 +44,16 @@ flaws! {
     AuditApart in "redrive-races-a-worker",
     /// claim leaves its transaction open, and finish commits it (Q49).
     LockHeldWhileSending in "two-workers-one-job",
+    /// The sender sends a second time by itself where it heard nothing (W1).
+    ResendsByItself in "http-connection-reset-as-the-request-goes-out",
+    /// The sender takes a timeout for a refusal for good (W2).
+    TimeoutIsPermanent in "http-timeout-beside-the-reply",
+    /// The sender takes any 200 for an acknowledgement, whatever its body says (W2).
+    AnyTwoHundredIsOk in "http-wrong-answers",
+    /// The receiver commits the inbox row first and its effect then (W3).
+    EffectApart in "http-receiver-killed-after-its-commit",
+    /// The receiver looks for the id before it begins its transaction (W3).
+    KeyCheckedOutside in "http-two-posts-of-one-id",
+    /// The receiver acknowledges although its commit failed (W3).
+    AnswersDespiteTheCommit in "http-receivers-disk-is-full",
 }

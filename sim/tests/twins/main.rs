@@ -1,9 +1,11 @@
-//! Broken twins of the queue: every mistake is found by plain fuzzing of a curated scenario, wherever the seeds
+//! Broken twins of the queue, the sender and the receiver's inbox: every mistake is found by plain fuzzing of a curated scenario, wherever the seeds
 //! begin, and each finding replays from its seed and from its deviations alone. A twin without a mistake passes.
 
 #[path = "../common/mod.rs"]
 mod common;
 mod flaw;
+mod inbox;
+mod sender;
 mod steps;
 mod twin;
 

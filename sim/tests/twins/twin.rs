@@ -6,14 +6,18 @@ use std::path::Path;
 
 use ackward::port::{Fault, FaultPoint};
 use ackward::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome, Ticket, Ttl};
+use ackward::shell::Sender;
 use ackward::storage::{
-    ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, OpenOptions, Queue,
+    ClaimError, EnqueueError, Enqueued, FinishError, Finished, Inbox, LeaseQueue, Now, OpenOptions, Queue,
     RedriveError, Released, Renewed, StorageError, Store,
 };
-use ackward_sim::scene::System;
+use ackward_sim::computer::Context;
+use ackward_sim::scene::{Stage, System, http_sender};
 use rusqlite::Connection;
 
 use super::flaw::Flaw;
+use super::inbox::InboxTwin;
+use super::sender::SenderTwin;
 
 thread_local! {
     static FLAW: Cell<Flaw> = const { Cell::new(Flaw::None) };
@@ -29,10 +33,19 @@ pub struct Twins;
 
 impl System for Twins {
     type Queue = Twin;
+    type Inbox = InboxTwin;
     type Store = Store;
 
     fn open_queue(path: &Path, options: &OpenOptions) -> Result<Twin, StorageError> {
         Ok(Twin { real: Queue::open(path, options)?, flaw: FLAW.get() })
+    }
+
+    fn open_inbox(path: &Path, options: &OpenOptions) -> Result<InboxTwin, StorageError> {
+        Ok(InboxTwin { real: Inbox::open(path, options)?, flaw: FLAW.get() })
+    }
+
+    fn sender(context: &Context, stage: &Stage) -> impl Sender {
+        SenderTwin { real: http_sender(context, stage), flaw: FLAW.get() }
     }
 
     fn open_store(path: &Path, options: &OpenOptions) -> Result<Store, StorageError> {

@@ -1,0 +1,105 @@
+//! How deliveries are judged: what workers put on the wire, what came of it, and what they were told.
+
+use std::collections::BTreeMap;
+
+use ackward::rules::Name;
+
+use super::{
+    EFFECT_ONCE, Judges, NO_LOCK_WHILE_SENDING, ONE_POST_PER_ATTEMPT, PERMANENT_IF_REFUSED,
+    SENDS_WITHIN_BUDGET,
+};
+use crate::choice::REFUSALS;
+use crate::computer::{ProcessId, World};
+
+/// What was seen of all deliveries.
+#[derive(Debug, Default)]
+pub(super) struct Deliveries {
+    /// Attempts for each job.
+    sends: BTreeMap<Name, i64>,
+    /// Requests on the wire in each worker's last attempt.
+    posts: BTreeMap<ProcessId, u32>,
+    /// Answers on the wire that refuse for good, less the attempts that ended so.
+    refusals_left: u64,
+    /// How often each job was acknowledged.
+    pub(super) acknowledged: BTreeMap<Name, i64>,
+}
+
+impl Judges {
+    /// A worker is about to send a job: it must hold no lock, and the job's budget must allow it.
+    pub fn sending(&mut self, world: &World, process: ProcessId, id: &Name) {
+        let at_us = world.now_us();
+        if world.holds_lock(process) {
+            let detail = format!("process {process} holds a lock on a file while it sends job {id}");
+            self.fail(NO_LOCK_WHILE_SENDING, at_us, detail);
+        }
+        self.deliveries.posts.insert(process, 0);
+        let sends = self.deliveries.sends.entry(id.clone()).or_default();
+        *sends += 1;
+        let sends = *sends;
+        let lives = 1 + self.queue.model().redrives().iter().filter(|row| row.id == *id).count() as i64;
+        // A power cut under FULL can take back a claim whose job was sent: its attempt is counted anew.
+        let taken_back = i64::from(self.queue.commits_lost());
+        if let Some(job) = self.queue.model().job(id)
+            && sends > job.max_attempts * lives + taken_back
+        {
+            let detail =
+                format!("job {id} is sent for the {sends}th time, with max_attempts {}", job.max_attempts);
+            self.fail(SENDS_WITHIN_BUDGET, at_us, detail);
+        }
+    }
+
+    /// A process has written to a stream: a worker no more than one request an attempt.
+    pub(super) fn wrote_http(&mut self, process: ProcessId, bytes: &[u8], at_us: i64) {
+        self.deliveries.refusals_left += u64::from(is_final_refusal(bytes));
+        let Some(posts) = self.deliveries.posts.get_mut(&process) else { return };
+        *posts += u32::from(bytes.starts_with(b"POST "));
+        let posts = *posts;
+        if posts > 1 {
+            let detail = format!("process {process} sends request {posts} of one attempt");
+            self.fail(ONE_POST_PER_ATTEMPT, at_us, detail);
+        }
+    }
+
+    /// A sender gives a job up for good.
+    pub fn refused_for_good(&mut self, world: &World, id: &Name) {
+        if self.deliveries.refusals_left == 0 {
+            let detail = format!("job {id} is given up for good, and no answer on the wire said so");
+            self.fail(PERMANENT_IF_REFUSED, world.now_us(), detail);
+        }
+        self.deliveries.refusals_left = self.deliveries.refusals_left.saturating_sub(1);
+    }
+
+    /// A sender was told that the receiver has a job's effect.
+    pub fn acknowledging(&mut self, world: &World, id: &Name, qty: i64) {
+        *self.deliveries.acknowledged.entry(id.clone()).or_default() += 1;
+        let effects =
+            self.inbox.model().0.effects().iter().filter(|row| row.id == *id && row.qty == qty).count();
+        if effects != 1 {
+            let detail = format!("job {id} is acknowledged with {effects} effects in the receiver's inbox");
+            self.fail(EFFECT_ONCE, world.now_us(), detail);
+        }
+    }
+}
+
+/// Whether these bytes begin an HTTP answer that refuses for good: a 4xx that is not one of [`REFUSALS`].
+fn is_final_refusal(bytes: &[u8]) -> bool {
+    let status = bytes.strip_prefix(b"HTTP/1.1 ").and_then(|rest| str::from_utf8(rest.get(..3)?).ok());
+    let status = status.and_then(|status| status.parse::<i64>().ok());
+    status.is_some_and(|status| (400..500).contains(&status) && !REFUSALS.contains(&status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn w2_refusals_for_good_are_4xx_other_than_those_to_be_tried_again() {
+        for status in [400, 404, 405, 413, 415, 422, 499] {
+            assert!(is_final_refusal(format!("HTTP/1.1 {status} No\r\n").as_bytes()), "{status}");
+        }
+        for status in [200, 302, 401, 403, 408, 409, 425, 429, 500, 503] {
+            assert!(!is_final_refusal(format!("HTTP/1.1 {status} No\r\n").as_bytes()), "{status}");
+        }
+        assert!(!is_final_refusal(b"HTTP/1.1 4"));
+    }
+}

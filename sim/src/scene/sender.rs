@@ -1,0 +1,80 @@
+//! A worker's sender: the HTTP sender that runs in production, watched. The judges are told of every attempt and
+//! of every acknowledgement, and the worker can be killed with the answer in its hands.
+
+use std::future::pending;
+
+use ackward::rules::Event;
+use ackward::shell::{HttpError, HttpSender, HttpSenderOptions, SendError, Sender, Target};
+
+use super::receiver::ADDRESS;
+use super::{Stage, timeout};
+use crate::choice::{Decision, Kind, Offer, Phase, Role};
+use crate::computer::Context;
+use crate::judge::{self, Judges, Milestone};
+
+/// The HTTP sender of a simulated process, as the production binary has it.
+#[must_use]
+pub fn http(context: &Context, stage: &Stage) -> HttpSender<Context, Context> {
+    let target = Target::parse(&format!("http://{ADDRESS}/jobs")).expect("the receiver's URL is one");
+    let timeout = timeout(stage.scenario.receiver.timeout_ms);
+    let options = HttpSenderOptions { target, timeout, secrets: None };
+    HttpSender::new(context.clone(), context.clone(), options)
+}
+
+/// A sender that is watched.
+pub(super) struct WatchedSender<S> {
+    inner: S,
+    context: Context,
+}
+
+impl<S: Sender> WatchedSender<S> {
+    pub(super) const fn new(inner: S, context: Context) -> Self {
+        Self { inner, context }
+    }
+}
+
+impl<S: Sender> Sender for WatchedSender<S> {
+    async fn send(&mut self, event: Event) -> Result<(), SendError> {
+        let world = self.context.world().clone();
+        judge::with(|judges, world| judges.sending(world, self.context.process, &event.id));
+        world.note(|| format!("sends {} (qty {})", event.id, event.qty.get()));
+        let result = self.inner.send(event.clone()).await;
+        judge::with(|judges, world| match &result {
+            Ok(()) => judges.acknowledging(world, &event.id, event.qty.get()),
+            Err(SendError::Permanent { .. }) => judges.refused_for_good(world, &event.id),
+            Err(error) => failed(judges, error),
+        });
+        let arrival = world.choose(Phase::Message, Role::Reply, &[Offer::plain(Kind::Kill)]);
+        die_if(&self.context, arrival).await;
+        world.note(|| match &result {
+            Ok(()) => "is answered: ok".to_owned(),
+            Err(error) => format!("is answered: {error}"),
+        });
+        result
+    }
+}
+
+/// Notes what became of an attempt.
+fn failed(judges: &mut Judges, error: &SendError) {
+    let reached = &mut judges.milestones;
+    match error {
+        SendError::Retryable { cause, retry_after } => {
+            let is_reply = matches!(cause.downcast_ref(), Some(HttpError::Status(_)));
+            reached.reach(if is_reply { Milestone::RefusedForNow } else { Milestone::NoReply });
+            if retry_after.is_some() {
+                reached.reach(Milestone::RetryAfter);
+            }
+        }
+        SendError::BadAck { .. } => reached.reach(Milestone::BadReply),
+        SendError::Permanent { .. } | SendError::Other(_) => {}
+    }
+}
+
+/// Ends the process here, if that is what was chosen.
+pub(super) async fn die_if(context: &Context, decision: Decision) {
+    if decision.kind == Kind::Kill {
+        context.world().kill_running();
+        context.world().had_effect(Kind::Kill);
+        pending::<()>().await;
+    }
+}
