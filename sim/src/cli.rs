@@ -212,6 +212,14 @@ fn has_colour() -> bool {
     io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
+/// Nothing where whoever reads the output has seen enough: that does not change the verdict.
+fn unless_closed(printed: anyhow::Result<()>) -> anyhow::Result<()> {
+    match printed {
+        Err(error) if is_broken_pipe(&error) => Ok(()),
+        printed => printed,
+    }
+}
+
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

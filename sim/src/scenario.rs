@@ -109,7 +109,8 @@ pub struct Worker {
     /// How long it waits where it found nothing, in ms, 1 to 60,000. Default 100.
     #[serde(with = "field::poll", default = "field::poll::default")]
     pub poll_ms: i64,
-    /// How far its clock is ahead (or behind, below 0), in ms, −600,000 to 600,000. Default 0.
+    /// How far its clock is ahead (or behind, below 0), in ms, −600,000 to 600,000. Default 0. Where all workers
+    /// are more than two minutes behind, jobs are not done in time, and the run does not settle.
     #[serde(with = "field::skew", default = "field::skew::default")]
     pub clock_skew_ms: i64,
     /// How long after a kill it starts again, in ms, 0 to 600,000. Default 500.
@@ -282,6 +283,14 @@ impl Scenario {
     /// # Errors
     /// [`ScenarioError`] where it cannot be read, is larger than 1 MiB, or is no valid scenario.
     pub fn load(path: &Path) -> Result<Self, ScenarioError> {
+        Self::load_with_text(path).map(|(scenario, _)| scenario)
+    }
+
+    /// As [`Scenario::load`], with the file's text.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn load_with_text(path: &Path) -> Result<(Self, String), ScenarioError> {
         let file = path.display().to_string();
         let mut bytes = Vec::new();
         let read =
@@ -295,7 +304,9 @@ impl Scenario {
                 "the file is larger than 1 MiB, allowed: up to 1 MiB",
             ));
         }
-        Self::parse(&file, &bytes)
+        let scenario = Self::parse(&file, &bytes)?;
+        // Parsed, so it is UTF-8.
+        Ok((scenario, String::from_utf8_lossy(&bytes).into_owned()))
     }
 
     /// Reads a scenario from bytes; `file` is the name for errors.

@@ -41,7 +41,8 @@ pub use system::{Real, System};
 pub const QUEUE_FILE: &str = "queue.db";
 /// The inbox file's name on the receiver's machine.
 pub const INBOX_FILE: &str = "inbox.db";
-/// How long after the last deadline a run may take to settle, in ms.
+/// How long a run may take to settle once faults have stopped, in ms: the longest time to live and the longest
+/// lease, and some more.
 const SETTLE_MS: i64 = 130_000;
 
 /// The receiver's number among the processes.
@@ -289,8 +290,20 @@ fn play(simulation: &mut Simulation, scenario: &Scenario, is_over: impl Fn() -> 
     // Faults are over: whatever died for good is started once more by hand, and then everything must settle.
     simulation.stop_faults();
     simulation.revive();
-    simulation.set_limit_us((scenario.duration_ms + SETTLE_MS) * 1_000);
+    simulation.set_limit_us((scenario.duration_ms + settle_ms(scenario)) * 1_000);
     simulation.run_until(&is_over)
+}
+
+/// What a scenario's own numbers add to the time that it may take to settle.
+fn settle_ms(scenario: &Scenario) -> i64 {
+    // Not the skew of a clock: a worker that lives far in the past leaves jobs undone, and that is a failure.
+    let workers = scenario.workers.iter().map(|worker| worker.restart_after_ms);
+    let consumers = scenario.consumers.iter().map(|consumer| consumer.restart_after_ms);
+    let slowest = workers.chain(consumers).max().unwrap_or(0);
+    let faults = scenario.faults.stall_ms.max() + 2 * scenario.faults.slow_ms.max();
+    let growth =
+        scenario.publisher.as_ref().map_or(0, |publisher| publisher.grow * (publisher.grow_every_ms + 1));
+    SETTLE_MS + slowest + faults + growth
 }
 
 fn report(seed: u64, end: End, judges: &Rc<RefCell<Judges>>) -> Report {

@@ -9,6 +9,7 @@ use ackward::shell::{Log, LogError, PublishOptions, Published, publish};
 use clap::Args;
 
 use super::exit::{Ended, Exit};
+use super::files;
 use super::{say, signals, timeout};
 
 /// Serve the events of an append-only log
@@ -92,6 +93,7 @@ impl Publish {
     }
 
     fn open_log(&self) -> Result<Log<LogFile>, Ended> {
+        files::existing(&self.log_file).map_err(|error| Ended { exit: Exit::Log, ..error })?;
         let opened = LogFile::open(&self.log_file).map_err(LogError::from).and_then(Log::open);
         opened.map_err(|error| Ended::new(Exit::Log, format_args!("{}: {error}", self.log_file.display())))
     }

@@ -1,6 +1,7 @@
 //! The consumer that stays: it reconnects until it is told to stop, and never skips an event.
 
 use std::future::Future;
+use std::pin::pin;
 
 use super::client::{Client, ClientOptions};
 use super::session::{BeforeAck, Doing, SessionError};
@@ -71,7 +72,16 @@ where
     F: Fault + Clone + Send + 'static,
     E: EventStore + 'static,
 {
-    let store = client.open_store(&options.client).await.map_err(FollowError::Session)?;
+    let mut shutdown = pin!(shutdown);
+    let opened = tokio::select! {
+        biased;
+        () = &mut shutdown => None,
+        opened = open_patiently(client, options) => Some(opened?),
+    };
+    let Some(store) = opened else {
+        let store = client.open_store(&options.client).await.map_err(FollowError::Session)?;
+        return read_state(&store).await.map_err(FollowError::Session);
+    };
     let stopped = tokio::select! {
         biased;
         () = shutdown => None,
@@ -80,6 +90,30 @@ where
     let state = read_state(&store).await;
     store.close().await;
     stopped.map_or_else(|| state.map_err(FollowError::Session), Err)
+}
+
+/// Opens the store; one that is locked for longer than the busy timeout is waited for.
+async fn open_patiently<C, N, B, F, E>(
+    client: &Client<C, N, B, F, E>,
+    options: &FollowOptions,
+) -> Result<B::Lane<E>, FollowError>
+where
+    C: Clock,
+    N: Network,
+    B: Blocking,
+    F: Fault + Clone + Send + 'static,
+    E: EventStore + 'static,
+{
+    loop {
+        match client.open_store(&options.client).await {
+            Err(SessionError::Storage(error)) if error.is_busy() => {
+                tracing::warn!(%error, "the store is locked, trying again");
+            }
+            opened => return opened.map_err(FollowError::Session),
+        }
+        let pause_ms = options.retry.base_ms().unsigned_abs();
+        client.clock.sleep(std::time::Duration::from_millis(pause_ms)).await;
+    }
 }
 
 async fn keep_consuming<C, N, B, F, E>(
@@ -127,15 +161,27 @@ where
 }
 
 async fn read_state<E: EventStore + 'static>(store: &impl Lane<E>) -> Result<State, SessionError> {
-    Ok(store.call("state", |store| store.state()).await?)
+    let mut tries_left = STATE_TRIES;
+    loop {
+        tries_left -= 1;
+        match store.call("state", |store| store.state()).await {
+            // Each try has waited for the lock already.
+            Err(error) if error.is_busy() && tries_left > 0 => {}
+            state => return Ok(state?),
+        }
+    }
 }
+
+/// How often a locked store is asked where it stands.
+const STATE_TRIES: u32 = 5;
 
 /// Whether another connection would meet the same.
 fn is_final(error: &SessionError) -> bool {
     match error {
         SessionError::Timeout { .. } | SessionError::Connection { .. } | SessionError::Line(_) => false,
         SessionError::Apply(ApplyError::Storage(error)) | SessionError::Storage(error) => {
-            !error.is_busy() && !matches!(error, StorageError::CommitUnknown(_))
+            // A full disk needs a person, whichever statement meets it.
+            error.is_full() || !(error.is_busy() || matches!(error, StorageError::CommitUnknown(_)))
         }
         SessionError::Apply(_) | SessionError::Resync(_) | SessionError::BeforeAck { .. } => true,
     }

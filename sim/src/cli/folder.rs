@@ -26,8 +26,8 @@ impl Entry {
     /// Reads one file.
     pub(crate) fn load(path: &Path) -> anyhow::Result<Self> {
         let path = nearest(path);
-        let scenario = Scenario::load(&path)?;
-        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        // Read once: what is fuzzed is what was checked, also from a pipe.
+        let (scenario, text) = Scenario::load_with_text(&path)?;
         Ok(Self { path: path.display().to_string(), text, scenario })
     }
 

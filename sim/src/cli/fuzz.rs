@@ -8,7 +8,7 @@ use super::folder::{Entry, entries};
 use super::outcome::{Outcome, Problem};
 use super::pool::{Budget, Pool};
 use super::progress::Progress;
-use super::{Exit, FuzzArgs, jobs, json, table};
+use super::{Exit, FuzzArgs, jobs, json, table, unless_closed};
 
 /// How long all scenarios take where nothing is said.
 const TIME: Duration = Duration::from_secs(20);
@@ -27,19 +27,16 @@ pub(crate) fn fuzz(folder: Option<&Path>, args: &FuzzArgs) -> anyhow::Result<Exi
     let entries = entries(folder, &args.files)?;
     let began = Instant::now();
     let findings = campaign(entries, args, began)?;
+    let problems = findings.iter().filter_map(|finding| finding.problem.as_ref());
+    let exit = problems.map(|problem| problem.exit).max().unwrap_or(Exit::Held);
     let mut output = io::stdout().lock();
-    if args.json {
-        json::findings(&mut output, &findings, began.elapsed())?;
+    let printed = if args.json {
+        json::findings(&mut output, &findings, began.elapsed())
     } else {
-        table::print(&mut output, &findings)?;
-    }
-    output.flush()?;
-    Ok(findings
-        .iter()
-        .filter_map(|finding| finding.problem.as_ref())
-        .map(|p| p.exit)
-        .max()
-        .unwrap_or(Exit::Held))
+        table::print(&mut output, &findings)
+    };
+    unless_closed(printed.and_then(|()| output.flush()).map_err(Into::into))?;
+    Ok(exit)
 }
 
 fn campaign(entries: Vec<Entry>, args: &FuzzArgs, began: Instant) -> anyhow::Result<Vec<Finding>> {

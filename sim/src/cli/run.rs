@@ -8,9 +8,9 @@ use ackward_sim::computer::Recording;
 use ackward_sim::scene::{self, Report};
 
 use super::folder::Entry;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Problem};
 use super::text::span;
-use super::{Exit, RunArgs, json, panics};
+use super::{Exit, RunArgs, json, panics, unless_closed};
 
 /// Runs the command.
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
@@ -24,17 +24,27 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         writeln!(errors, "warning: this deviation of {} did not happen: {unmet}", entry.path)?;
     }
     let word = problem.as_ref().map_or_else(|| outcome.good_word(&entry), |problem| problem.word.clone());
+    unless_closed(print(args, &entry, &report, &word, problem.as_ref()))?;
+    Ok(problem.map_or(Exit::Held, |problem| problem.exit))
+}
+
+fn print(
+    args: &RunArgs,
+    entry: &Entry,
+    report: &Report,
+    word: &str,
+    problem: Option<&Problem>,
+) -> anyhow::Result<()> {
     let mut output = io::BufWriter::new(io::stdout().lock());
     if args.json {
-        json::run(&mut output, &entry, &report, &word, problem.as_ref())?;
+        json::run(&mut output, entry, report, word, problem)?;
     } else {
-        tell(&mut output, &report, &word)?;
-        if let Some(problem) = &problem {
-            writeln!(output, "\n{}", problem.in_full(&entry))?;
+        tell(&mut output, report, word)?;
+        if let Some(problem) = problem {
+            writeln!(output, "\n{}", problem.in_full(entry))?;
         }
     }
-    output.flush()?;
-    Ok(problem.map_or(Exit::Held, |problem| problem.exit))
+    Ok(output.flush()?)
 }
 
 /// Runs the seed once for its story, and once more to see that it is the same run.

@@ -154,6 +154,10 @@ impl Simulation {
     pub fn stop_faults(&mut self) {
         let mut state = self.world.state.borrow_mut();
         state.options.faults_until_us = state.now_us;
+        // Somebody sets the clocks right that have jumped.
+        for process in &mut state.processes {
+            process.skew_us = process.lasting_skew_us;
+        }
     }
 
     /// Sets the virtual time at which the run ends at the latest, in microseconds.
@@ -186,6 +190,7 @@ impl Simulation {
             incarnation: 0,
             alive: false,
             skew_us: spec.clock_skew_ms * 1_000,
+            lasting_skew_us: spec.clock_skew_ms * 1_000,
             stalled: None,
             deferred: Vec::new(),
             ordinals: Ordinals::default(),

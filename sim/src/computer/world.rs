@@ -87,6 +87,8 @@ pub(super) struct Process {
     pub(super) incarnation: u32,
     pub(super) alive: bool,
     pub(super) skew_us: i64,
+    /// The skew that it was given, without jumps.
+    pub(super) lasting_skew_us: i64,
     pub(super) stalled: Option<Stalled>,
     pub(super) deferred: Vec<Runnable>,
     pub(super) ordinals: Ordinals,

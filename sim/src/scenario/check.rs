@@ -65,6 +65,9 @@ fn stream(scenario: &Scenario) -> Result<(), Problem> {
     }
     match (&scenario.publisher, scenario.consumers.is_empty()) {
         (None, false) => Err(problem("consumer[0]", "has no publisher, allowed: with a [publisher]")),
+        (Some(publisher), _) if publisher.rogue && publisher.first > 0 => {
+            Err(problem("publisher.first", "is above 0, allowed: 0 where the publisher is rogue"))
+        }
         (Some(_), true) => {
             Err(problem("publisher", "has no consumer, allowed: with at least one [[consumer]]"))
         }
