@@ -99,3 +99,39 @@ fn fuzz(text: &str, seeds: &str) -> Output {
     let folder = folder(&[("x.toml", text)]);
     sim(&["fuzz", folder.path().join("x.toml").to_str().unwrap(), "--seeds", seeds])
 }
+
+/// Whoever reads may stop reading: what was found stands all the same.
+#[test]
+fn a_closed_pipe_does_not_change_the_verdict() {
+    let folder = folder(&[("late.toml", LATE)]);
+    let file = folder.path().join("late.toml");
+    for start in [&["run", "--seed", "3"][..], &["fuzz", "--seeds", "2"]] {
+        let mut command = super::command();
+        command.args(start).arg(&file).stdout(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{start:?}");
+    }
+}
+
+/// A process that is started again after ten minutes has those ten minutes to settle.
+#[test]
+fn a_run_has_the_time_to_settle_that_its_own_numbers_ask_for() {
+    let slow = PLAIN.replace("name = \"w\"", "name = \"w\"\nrestarts = 3\nrestart_after_ms = 600000");
+    assert_ne!(slow, PLAIN);
+    let output = fuzz(&format!("{slow}[faults]\nkill = 0.3\n"), "5");
+    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output.stdout));
+}
+
+#[test]
+fn a_rogue_publisher_has_its_whole_log() {
+    let text =
+        "about = \"x\"\n[publisher]\nevents = 3\nfirst = 7\nrogue = true\n[[consumer]]\nname = \"c\"\n";
+    let output = fuzz(text, "1");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text_of(&output.stderr).contains("publisher.first is above 0, allowed: 0"),
+        "{}",
+        text_of(&output.stderr)
+    );
+}
