@@ -54,11 +54,6 @@ impl Window {
         self.sent.last().get() - self.acknowledged.get()
     }
 
-    /// How many events may be sent now; `None` for a full window.
-    fn room(&self) -> Option<Limit> {
-        Limit::new(Limit::MAX.get() - self.due()).ok()
-    }
-
     /// Takes an ACK, which must be the next one that is due.
     fn acknowledge(&mut self, line: &Line) -> Result<(), Invalid> {
         let seq = parse_ack(line.as_ref())?;
@@ -135,8 +130,9 @@ where
         loop {
             yield_now().await;
             let stopping = self.shutdown.clone().now_or_never().is_some();
-            if let (false, Some(room)) = (stopping, window.room()) {
-                self.send_window(window, room).await?;
+            // Whole windows: to refill one as single ACKs come would split the consumer's group commits.
+            if !stopping && window.due() == 0 {
+                self.send_window(window).await?;
             }
             if window.due() > 0 {
                 self.take_acks(window).await?;
@@ -150,19 +146,19 @@ where
         }
     }
 
-    /// Sends what follows, as much as there is room for.
-    async fn send_window(&mut self, window: &mut Window, room: Limit) -> Result<(), Stop> {
+    /// Sends what follows, at most a window.
+    async fn send_window(&mut self, window: &mut Window) -> Result<(), Stop> {
         let publisher = self.publisher;
         // A log that was empty may have begun after the consumer's next event.
         let sought = publisher.log.borrow().seek(window.sent.last());
         if let Err(held) = sought {
             return Err(self.refuse(held).await);
         }
-        let read = publisher.log.borrow_mut().read(window.sent, room);
+        let read = publisher.log.borrow_mut().read(window.sent, Limit::MAX);
         let (mut events, mut sent) = read?;
         if events.is_empty() {
             publisher.log.borrow_mut().refresh()?;
-            let read = publisher.log.borrow_mut().read(window.sent, room);
+            let read = publisher.log.borrow_mut().read(window.sent, Limit::MAX);
             (events, sent) = read?;
         }
         if events.is_empty() {

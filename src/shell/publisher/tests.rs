@@ -125,7 +125,7 @@ fn run<F: Future>(test: F) -> F::Output {
     LocalSet::new().block_on(&runtime, test)
 }
 
-/// W4: at most 16 events without ACK; each ACK makes room for one more.
+/// W4: at most 16 events without ACK; the next window follows when all of one are acknowledged.
 #[test]
 fn a_window_holds_sixteen_unacknowledged_events() {
     run(async {
@@ -133,13 +133,13 @@ fn a_window_holds_sixteen_unacknowledged_events() {
         let mut peer = bench.connect("RESUME -1\n").await;
         peer.events(0..16).await;
         peer.silent().await;
-        peer.ack(0..3).await;
-        peer.events(16..19).await;
+        peer.ack(0..15).await;
         peer.silent().await;
-        peer.ack(3..19).await;
-        peer.events(19..35).await;
+        peer.ack(15..16).await;
+        peer.events(16..32).await;
+        peer.silent().await;
         drop(peer);
-        assert_eq!(bench.stop().await, Published { connections: 1, sent: 35, acknowledged: 19 });
+        assert_eq!(bench.stop().await, Published { connections: 1, sent: 32, acknowledged: 16 });
     });
 }
 
