@@ -62,6 +62,9 @@ properties! {
     BUSY_ONLY_AFTER_TIMEOUT = "busy-only-after-timeout",
     /// A lock is held although no operation is under way.
     NO_LOCK_LEFT = "no-lock-left",
+    /// claim and renew go by a time that is read before they get the write lock (Q29, M10): when they got it, that
+    /// time had passed.
+    CLOCK_UNDER_LOCK = "clock-under-lock",
     /// A lock is held while the network is used.
     NO_LOCK_WHILE_SENDING = "no-lock-while-sending",
     /// A job was sent more often than its budget of attempts allows.

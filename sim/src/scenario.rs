@@ -123,6 +123,9 @@ pub struct Worker {
     /// as in production.
     #[serde(with = "field::busy_timeout", default = "field::busy_timeout::default")]
     pub busy_timeout_ms: i64,
+    /// How many jobs it delivers side by side, 1 to 8; a courier always 1. Default 1.
+    #[serde(with = "field::slots", default = "field::slots::default")]
+    pub slots: i64,
     /// Whether it delivers one job after the other without renewing its leases, instead of running the worker
     /// loop. Default false.
     #[serde(default)]

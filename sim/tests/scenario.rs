@@ -37,6 +37,7 @@ poll_ms = 1
 clock_skew_ms = -5
 restart_after_ms = 0
 restarts = 0
+slots = 8
 count = 3
 
 [receiver]
@@ -250,6 +251,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("number as a text", "+[[job]]\nid = \"a\"\nqty = \"1\""),
     ("number as true", "+[[job]]\nid = \"a\"\nqty = true"),
     ("number beyond 64 bits", "+[[job]]\nid = \"a\"\nqty = 99999999999999999999"),
+    ("slots of a courier", "+[[worker]]\nname = \"b\"\ncourier = true\nslots = 2"),
+    ("too many slots", "+[[worker]]\nname = \"b\"\nslots = 9"),
     ("lease out of range", "+[[worker]]\nname = \"b\"\nlease_ms = 60001"),
     ("ttl out of range", "+[[job]]\nid = \"a\"\nttl_ms = 0"),
     ("table is a number", "about = \"x\"\nfaults = 3"),

@@ -10,6 +10,7 @@ use ackward::port::FaultPoint;
 
 use super::disk::{Disk, EntryChange, FileId, Unsynced};
 use super::ffi::Job;
+use super::lock::Level;
 use super::network::Net;
 use super::observer::{LockEvent, Observer};
 use super::operation::{Operation, Ordinals};
@@ -244,7 +245,8 @@ impl World {
     #[must_use]
     pub fn holds_lock(&self, process: ProcessId) -> bool {
         let incarnation = self.state.borrow().processes[process].incarnation;
-        self.holds_lock_where(|open| (open.process, open.incarnation) == (process, incarnation))
+        let is_its = |open: &OpenFile| (open.process, open.incarnation) == (process, incarnation);
+        self.holds_lock_where(is_its)
     }
 
     fn holds_lock_where(&self, is_meant: impl Fn(&OpenFile) -> bool) -> bool {
@@ -253,7 +255,7 @@ impl World {
         state.handles.iter().enumerate().filter_map(|(handle, open)| Some((handle, open.as_ref()?))).any(
             |(handle, open)| {
                 let locks = &machines[open.machine].disk.file(open.file).lock;
-                is_meant(open) && locks.level(handle) > super::lock::Level::None
+                is_meant(open) && locks.level(handle) > Level::None
             },
         )
     }

@@ -16,8 +16,10 @@ use crate::computer::{ProcessId, World};
 pub(super) struct Deliveries {
     /// Attempts for each job.
     sends: BTreeMap<Name, i64>,
-    /// Requests on the wire in each worker's last attempt.
-    posts: BTreeMap<ProcessId, u32>,
+    /// Requests on the wire in each worker's last attempt for each job.
+    posts: BTreeMap<(ProcessId, Name), u32>,
+    /// The lane on which each worker claimed each job last.
+    lanes: BTreeMap<(ProcessId, Name), usize>,
     /// Answers on the wire that refuse for good, less the attempts that ended so.
     refusals_left: u64,
     /// How often each job was acknowledged.
@@ -25,14 +27,25 @@ pub(super) struct Deliveries {
 }
 
 impl Judges {
-    /// A worker is about to send a job: it must hold no lock, and the job's budget must allow it.
+    /// A worker has claimed a job on one of its lanes.
+    pub(super) fn claimed(&mut self, process: ProcessId, lane: usize, id: &Name) {
+        self.deliveries.lanes.insert((process, id.clone()), lane);
+    }
+
+    /// A worker is about to send a job: the slot that claimed it must hold no lock, and the job's budget must
+    /// allow it. Other slots of the same worker may well be in a transaction.
     pub fn sending(&mut self, world: &World, process: ProcessId, id: &Name) {
         let at_us = world.now_us();
-        if world.holds_lock(process) {
+        let attempt = (process, id.clone());
+        let holds_lock = match self.deliveries.lanes.get(&attempt) {
+            Some(lane) => world.lane_holds_lock(*lane),
+            None => world.holds_lock(process),
+        };
+        if holds_lock {
             let detail = format!("process {process} holds a lock on a file while it sends job {id}");
             self.fail(NO_LOCK_WHILE_SENDING, at_us, detail);
         }
-        self.deliveries.posts.insert(process, 0);
+        self.deliveries.posts.insert(attempt, 0);
         let sends = self.deliveries.sends.entry(id.clone()).or_default();
         *sends += 1;
         let sends = *sends;
@@ -51,11 +64,12 @@ impl Judges {
     /// A process has written to a stream: a worker no more than one request an attempt.
     pub(super) fn wrote_http(&mut self, process: ProcessId, bytes: &[u8], at_us: i64) {
         self.deliveries.refusals_left += u64::from(is_final_refusal(bytes));
-        let Some(posts) = self.deliveries.posts.get_mut(&process) else { return };
-        *posts += u32::from(bytes.starts_with(b"POST "));
+        let Some(id) = posted(bytes) else { return };
+        let Some(posts) = self.deliveries.posts.get_mut(&(process, id.clone())) else { return };
+        *posts += 1;
         let posts = *posts;
         if posts > 1 {
-            let detail = format!("process {process} sends request {posts} of one attempt");
+            let detail = format!("process {process} sends request {posts} of one attempt for job {id}");
             self.fail(ONE_POST_PER_ATTEMPT, at_us, detail);
         }
     }
@@ -81,6 +95,13 @@ impl Judges {
     }
 }
 
+/// The job whose request these bytes begin (W1: its id is the idempotency key).
+fn posted(bytes: &[u8]) -> Option<Name> {
+    let head = str::from_utf8(bytes.strip_prefix(b"POST ")?).ok()?;
+    let key = head.lines().find_map(|line| line.strip_prefix("idempotency-key: "))?;
+    Name::new("id", key.strip_prefix('"')?.strip_suffix('"')?).ok()
+}
+
 /// Whether these bytes begin an HTTP answer that refuses for good: a 4xx that is not one of [`REFUSALS`].
 fn is_final_refusal(bytes: &[u8]) -> bool {
     let status = bytes.strip_prefix(b"HTTP/1.1 ").and_then(|rest| str::from_utf8(rest.get(..3)?).ok());
@@ -91,6 +112,15 @@ fn is_final_refusal(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn w1_a_request_is_known_by_its_idempotency_key() {
+        let id = |text: &str| posted(text.as_bytes()).map(|id| id.to_string());
+        let request = "POST /jobs HTTP/1.1\r\nhost: h\r\nidempotency-key: \"cake\"\r\n\r\n{}";
+        assert_eq!(id(request), Some("cake".to_owned()));
+        assert_eq!(id("POST /jobs HTTP/1.1\r\nhost: h\r\n\r\n{}"), None);
+        assert_eq!(id("{\"id\":\"cake\"}"), None);
+    }
 
     #[test]
     fn w2_refusals_for_good_are_4xx_other_than_those_to_be_tried_again() {

@@ -8,8 +8,8 @@
 use ackward::storage::Durability;
 
 use super::{
-    BUSY_ONLY_AFTER_TIMEOUT, COMMIT_MATCHES_MODEL, DURABLE_AFTER_POWER_CUT, FAILURE_CHANGES_NOTHING,
-    FILE_INTACT, Milestone, Milestones, ONE_TRANSACTION, RESULT_MATCHES_MODEL,
+    BUSY_ONLY_AFTER_TIMEOUT, CLOCK_UNDER_LOCK, COMMIT_MATCHES_MODEL, DURABLE_AFTER_POWER_CUT,
+    FAILURE_CHANGES_NOTHING, FILE_INTACT, Milestone, Milestones, ONE_TRANSACTION, RESULT_MATCHES_MODEL,
 };
 use crate::computer::{LockEvent, ProcessId, Trace};
 use crate::model::{Applied, Broken, Difference};
@@ -118,8 +118,10 @@ struct Running<M: Model> {
     process: ProcessId,
     begun_at_us: i64,
     op: Option<M::Op>,
-    /// Whether it took the write lock.
-    locked: bool,
+    /// When it read the clock, in microseconds, unless its caller did.
+    clock_read_at_us: Option<i64>,
+    /// When it took the write lock, in microseconds, if it did.
+    locked_at_us: Option<i64>,
     /// What it may return if it changes nothing, judged when it gave its write lock back.
     expected: Option<Vec<Applied<M::Result>>>,
     /// The commit's number, and the results that go with its state.
@@ -190,7 +192,8 @@ impl<M: Model> FileJudge<M> {
             process,
             begun_at_us,
             op,
-            locked: false,
+            clock_read_at_us: None,
+            locked_at_us: None,
             expected: None,
             committed: None,
             rewrote: false,
@@ -212,17 +215,26 @@ impl<M: Model> FileJudge<M> {
         }
     }
 
-    /// The arguments of the operation on a lane are known now.
-    pub(super) fn set_op(&mut self, lane: usize, op: M::Op) {
+    /// The operation on a lane has read the clock; with that its arguments are known.
+    pub(super) fn set_op(&mut self, lane: usize, op: M::Op, at_us: i64) {
         if let Some(Some(running)) = self.running.get_mut(lane) {
             running.op = Some(op);
+            running.clock_read_at_us = Some(at_us);
         }
     }
 
     /// The operation on a lane ended.
     pub(super) fn end(&mut self, lane: usize, at_us: i64, outcome: Outcome<M::Result>) {
         let Some(running) = self.running.get_mut(lane).and_then(Option::take) else { return };
-        let Running { op, locked, expected, committed, rewrote, .. } = running;
+        let Running { op, clock_read_at_us, locked_at_us, expected, committed, rewrote, .. } = running;
+        let locked = locked_at_us.is_some();
+        if let (Some(read_us), Some(locked_us)) = (clock_read_at_us, locked_at_us)
+            && read_us < locked_us
+        {
+            let late_us = locked_us - read_us;
+            let detail = format!("{op:?} got the write lock {late_us} us after it had read the clock");
+            self.found.push((CLOCK_UNDER_LOCK, at_us, detail));
+        }
         match (outcome, committed) {
             (Outcome::Returned(result), Some((number, wanted))) => {
                 if let Some(last) = self.last_commit.as_mut().filter(|last| last.number == number) {
@@ -378,7 +390,7 @@ impl<M: Model> Watching for FileJudge<M> {
     fn write_locked(&mut self, event: &LockEvent<'_>) {
         self.writer = Some(event.lane);
         if let Some(Some(running)) = self.running.get_mut(event.lane) {
-            running.locked = true;
+            running.locked_at_us = Some(event.at_us);
         }
         self.settle(event);
     }

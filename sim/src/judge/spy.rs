@@ -87,6 +87,13 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
             Ok(now)
         };
         let result = self.inner.claim_at(owner, &mut told, lease, fault);
+        if let Ok(Some(ticket)) = &result {
+            with(|judges, world| {
+                if let (process, Some(lane)) = world.running() {
+                    judges.claimed(process, lane, &ticket.id);
+                }
+            });
+        }
         self.end(result.as_ref().map(|ticket| QueueResult::Claimed(ticket.clone())).map_err(claim_failure));
         result
     }
@@ -210,10 +217,11 @@ pub(super) fn begin<M: Kept>(index: usize, op: Option<M::Op>) {
     });
 }
 
+/// The operation has read the clock, and with that is complete.
 fn tell(op: QueueOp) {
     with(|judges, world| {
         if let (_, Some(lane)) = world.running() {
-            judges.queue.set_op(lane, op);
+            judges.queue.set_op(lane, op, world.now_us());
         }
     });
 }

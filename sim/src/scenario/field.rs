@@ -44,6 +44,7 @@ whole!(restart_after = 500, 0, 600_000);
 whole!(restarts = 10, 0, 1000);
 whole!(job_count = 1, 1, 10_000);
 whole!(worker_count = 1, 1, 64);
+whole!(slots = 1, 1, 8);
 whole!(service = 5, 0, 60_000);
 whole!(timeout = 2000, 1, 60_000);
 whole!(busy_timeout = 0, 0, 1000);

@@ -32,13 +32,14 @@ pub(super) struct Post {
     lease: Lease,
     poll_ms: i64,
     busy_timeout_ms: i64,
+    slots: i64,
     is_courier: bool,
 }
 
 impl Post {
     pub(super) fn new(owner: Name, settings: &Settings) -> Self {
-        let Settings { lease_ms, poll_ms, busy_timeout_ms, courier, .. } = *settings;
-        Self { owner, lease: lease_ms, poll_ms, busy_timeout_ms, is_courier: courier }
+        let Settings { lease_ms, poll_ms, busy_timeout_ms, slots, courier, .. } = *settings;
+        Self { owner, lease: lease_ms, poll_ms, busy_timeout_ms, slots, is_courier: courier }
     }
 
     fn options(&self) -> WorkOptions {
@@ -83,7 +84,8 @@ pub(super) async fn work<S: System>(context: Context, post: Rc<Post>, stage: Rc<
     let worker = Worker { clock: context.clock(), blocking: context.clone(), fault: SimFault, open };
     let options = post.options();
     loop {
-        let senders = vec![WatchedSender::new(S::sender(&context, &stage), context.clone())];
+        let sender = |_| WatchedSender::new(S::sender(&context, &stage), context.clone());
+        let senders = (0..post.slots).map(sender).collect();
         let wake = Wake::default();
         match work_loop(&worker, &options, senders, &jitter, &wake, context.terminated()).await {
             Ok(_) => return stopped(&context, &stage, GRACE_MS),

@@ -44,6 +44,10 @@ flaws! {
     AuditApart in "redrive-races-a-worker",
     /// claim leaves its transaction open, and finish commits it (Q49).
     LockHeldWhileSending in "two-workers-one-job",
+    /// renew extends the lease of whoever holds the job (M10, Q36).
+    RenewalIgnoresTheToken in "http-renewal-races-expiry",
+    /// renew reads the clock before it has the write lock (M10).
+    RenewalReadsTheClockFirst in "http-renewal-races-expiry",
     /// The sender sends a second time by itself where it heard nothing (W1).
     ResendsByItself in "http-connection-reset-as-the-request-goes-out",
     /// The sender takes a timeout for a refusal for good (W2).

@@ -2,7 +2,7 @@
 
 use ackward::port::{Fault, FaultPoint};
 use ackward::rules::{Attempt, Delay, Event, Lease, Millis, Name, Outcome, Qty, Status, Ticket, Token, Ttl};
-use ackward::storage::{ClaimError, FinishError, Finished, Now, RedriveError, StorageError};
+use ackward::storage::{ClaimError, FinishError, Finished, Now, RedriveError, Renewed, StorageError};
 use rusqlite::{OptionalExtension, params};
 
 use super::flaw::Flaw;
@@ -133,6 +133,27 @@ impl Twin {
         let given = params![id, owner, qty, token, attempt, ticket.lease_until_ms(), now.get()];
         let row = statement.query_row(given, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
         Ok(row.optional()?)
+    }
+
+    /// Extends the lease of the job, whoever holds it.
+    pub(super) fn renew_inside(
+        &self,
+        ticket: &Ticket,
+        now: Now<'_>,
+        lease: Lease,
+        fault: &mut dyn Fault,
+    ) -> Result<Renewed, ClaimError> {
+        let now = now()?;
+        let sql = "UPDATE jobs SET lease_until = min(?2 + ?3, deadline) \
+                   WHERE id = ?1 AND status = 'leased' AND ?2 < lease_until RETURNING lease_until";
+        let mut statement = self.connection().prepare_cached(sql).map_err(StorageError::from)?;
+        let given = params![ticket.id.as_str(), now.get(), lease.get()];
+        let until: Option<i64> =
+            statement.query_row(given, |row| row.get(0)).optional().map_err(StorageError::from)?;
+        let Some(until) = until else { return Ok(Renewed::Stale) };
+        fault.at(FaultPoint::AfterRenew)?;
+        let Ticket { token, attempt, .. } = *ticket;
+        Ok(Renewed::Until(Ticket::new(ticket.event(), ticket.owner.clone(), token, attempt, until)?))
     }
 
     pub(super) fn redrive_inside(

@@ -140,7 +140,20 @@ impl LeaseQueue for Twin {
         lease: Lease,
         fault: &mut dyn Fault,
     ) -> Result<Renewed, ClaimError> {
-        self.real.renew(ticket, now, lease, fault)
+        match self.flaw {
+            Flaw::RenewalIgnoresTheToken => {
+                self.begin()?;
+                let renewed = self.renew_inside(ticket, now, lease, fault);
+                let renewed = self.rolled_back_on_error(renewed)?;
+                self.commit()?;
+                Ok(renewed)
+            }
+            Flaw::RenewalReadsTheClockFirst => {
+                let read = now()?;
+                self.real.renew(ticket, &mut || Ok(read), lease, fault)
+            }
+            _ => self.real.renew(ticket, now, lease, fault),
+        }
     }
 
     fn release(
