@@ -7,6 +7,7 @@ mod delivery;
 mod file;
 mod inbox;
 mod milestone;
+mod outcome;
 mod queue;
 mod spy;
 mod store;
@@ -89,6 +90,8 @@ properties! {
     SAME_EVENTS = "same-events",
     /// The file cannot be read as a database.
     FILE_INTACT = "file-intact",
+    /// A job did not end as its scenario says that it must.
+    RIGHT_VALUE = "right-value",
     /// Once faults have stopped, every job is done or dead in the end.
     SETTLES = "settles",
     /// A process that is told to end does not within its grace time.

@@ -8,6 +8,7 @@ mod deviation;
 mod error;
 mod faults;
 mod field;
+mod outcome;
 pub mod vocabulary;
 mod write;
 
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::choice::{Action, Deviation, PointName};
 pub use error::ScenarioError;
 pub use faults::{Faults, Probability, SpanMs};
+pub use outcome::{Count, JobOutcome};
 
 /// Largest scenario file, in bytes.
 const FILE_LEN_MAX: u64 = 1 << 20;
@@ -259,11 +261,14 @@ pub struct Expect {
     /// The property that must fail, of [`vocabulary::properties`]: for canaries, whose bug must be found.
     #[serde(with = "field::fails", default, skip_serializing_if = "Option::is_none")]
     pub fails: Option<String>,
+    /// What must have become of jobs at the end of every run, `[[expect.job]]`.
+    #[serde(rename = "job", default, skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<JobOutcome>,
 }
 
 impl Default for Expect {
     fn default() -> Self {
-        Self { sometimes: Vec::new(), seeds: field::seeds::default(), fails: None }
+        Self { sometimes: Vec::new(), seeds: field::seeds::default(), fails: None, jobs: Vec::new() }
     }
 }
 
@@ -346,6 +351,18 @@ impl Scenario {
             }
         }
         arrivals
+    }
+
+    /// The jobs of this name: one, or all of a numbered group.
+    #[must_use]
+    pub fn jobs_named(&self, name: &Name) -> Vec<Name> {
+        let group = self.jobs.iter().filter(|job| job.id == *name);
+        let grouped = group.flat_map(|job| (0..job.count).filter_map(|at| numbered(&job.id, at, job.count)));
+        let mut ids: Vec<Name> = grouped.collect();
+        ids.extend(self.arrivals().into_iter().map(|arrival| arrival.event.id).filter(|id| id == name));
+        ids.sort();
+        ids.dedup();
+        ids
     }
 
     /// Every single worker's name with its settings, in the order of the file.

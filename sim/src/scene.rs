@@ -184,7 +184,7 @@ pub fn run_with<S: System, C: Chooser + 'static>(
     let end = simulation.finish(hit_limit);
     judge::install(outer);
     stream::check(&stage, &mut judges.borrow_mut(), end.at_us);
-    report(seed, end, &judges)
+    report(scenario, seed, end, &judges)
 }
 
 impl Stage {
@@ -306,7 +306,7 @@ fn settle_ms(scenario: &Scenario) -> i64 {
     SETTLE_MS + slowest + faults + growth
 }
 
-fn report(seed: u64, end: End, judges: &Rc<RefCell<Judges>>) -> Report {
+fn report(scenario: &Scenario, seed: u64, end: End, judges: &Rc<RefCell<Judges>>) -> Report {
     let mut judges = judges.borrow_mut();
     for (name, ending) in &end.processes {
         if let Some(Ending::Panicked(text)) = ending {
@@ -319,6 +319,7 @@ fn report(seed: u64, end: End, judges: &Rc<RefCell<Judges>>) -> Report {
         judges.fail(SETTLES, end.at_us, detail);
     }
     judges.finish(end.at_us);
+    judges.check_outcomes(scenario, end.at_us);
     let names: Vec<&str> = end.processes.iter().map(|(name, _)| name.as_str()).collect();
     let deviations =
         end.deviations.iter().map(|(point, decision)| deviation(&names, point, *decision)).collect();

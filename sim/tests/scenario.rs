@@ -89,6 +89,20 @@ do = "stall:300ms"
 sometimes = ["stale-finish", "redelivery"]
 seeds = 7
 fails = "token-falls"
+
+[[expect.job]]
+id = "cake-2"
+status = "dead"
+reason = "exhausted"
+attempts = 3
+token = [3, 16]
+posts = [0, 3]
+effects = 1
+redrives = 0
+
+[[expect.job]]
+id = "cake"
+effects = [0, 1]
 "#;
 
 #[test]
@@ -302,6 +316,11 @@ const REFUSED: &[(&str, &str)] = &[
     ("switch to no process", "+[[deviation]]\nat = \"w/1/claim#1/commit/db.write#1\"\ndo = \"switch:v\""),
     ("unknown event", "+[expect]\nsometimes = [\"redelivery\", \"stale-finnish\"]"),
     ("unknown property", "+[expect]\nfails = \"tokens\""),
+    ("outcome of no job", "+[[expect.job]]\nid = \"cak\""),
+    ("outcome pending", "+[[expect.job]]\nid = \"cake\"\nstatus = \"pending\""),
+    ("outcome in the wrong order", "+[[expect.job]]\nid = \"cake\"\neffects = [2, 1]"),
+    ("outcome below 0", "+[[expect.job]]\nid = \"cake\"\ntoken = -1"),
+    ("outcome as a text", "+[[expect.job]]\nid = \"cake\"\ntoken = \"1\""),
     ("seeds 0", "+[expect]\nseeds = 0"),
 ];
 

@@ -18,6 +18,8 @@ pub(super) struct Deliveries {
     sends: BTreeMap<Name, i64>,
     /// Requests on the wire in each worker's last attempt for each job.
     posts: BTreeMap<(ProcessId, Name), u32>,
+    /// Requests on the wire for each job.
+    pub(super) wire: BTreeMap<Name, i64>,
     /// The lane on which each worker claimed each job last.
     lanes: BTreeMap<(ProcessId, Name), usize>,
     /// Answers on the wire that refuse for good, less the attempts that ended so.
@@ -65,6 +67,7 @@ impl Judges {
     pub(super) fn wrote_http(&mut self, process: ProcessId, bytes: &[u8], at_us: i64) {
         self.deliveries.refusals_left += u64::from(is_final_refusal(bytes));
         let Some(id) = posted(bytes) else { return };
+        *self.deliveries.wire.entry(id.clone()).or_default() += 1;
         let Some(posts) = self.deliveries.posts.get_mut(&(process, id.clone())) else { return };
         *posts += 1;
         let posts = *posts;

@@ -43,6 +43,7 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), Problem> {
     let jobs = jobs(scenario)?;
     let workers = workers(scenario)?;
     redrives(scenario, &jobs)?;
+    outcomes(scenario, &jobs)?;
     deviations(scenario, &workers)
 }
 
@@ -137,6 +138,17 @@ fn redrives(scenario: &Scenario, jobs: &BTreeSet<Name>) -> Result<(), Problem> {
         if redrive.at_ms > scenario.duration_ms {
             let message = format!("is {}, allowed: up to {}", redrive.at_ms, duration(scenario));
             return Err(problem(format!("redrive[{at}].at_ms"), message));
+        }
+    }
+    Ok(())
+}
+
+fn outcomes(scenario: &Scenario, jobs: &BTreeSet<Name>) -> Result<(), Problem> {
+    for (at, outcome) in scenario.expect.jobs.iter().enumerate() {
+        if scenario.jobs_named(&outcome.id).is_empty() {
+            let known: Vec<_> = jobs.iter().map(Name::as_str).collect();
+            let message = unknown(outcome.id.as_str(), "the id of a [[job]]", &known);
+            return Err(problem(format!("expect.job[{at}].id"), message));
         }
     }
     Ok(())

@@ -254,3 +254,32 @@ pub(super) mod fails {
         word.serialize(to)
     }
 }
+
+/// Modules for `#[serde(with)]`: one of some words of the database, where it is given.
+macro_rules! optional_word {
+    ($module:ident: $type:ident, $words:expr) => {
+        pub(super) mod $module {
+            use super::*;
+            use ackward::rules::$type;
+
+            pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+                from: D,
+            ) -> Result<Option<$type>, D::Error> {
+                text(from, "a text", |text| {
+                    let known = word(text, &$words)?;
+                    $type::parse(known).map(Some).map_err(|invalid| invalid.allowed.into_owned())
+                })
+            }
+
+            pub(in super::super) fn serialize<S: Serializer>(
+                value: &Option<$type>,
+                to: S,
+            ) -> Result<S::Ok, S::Error> {
+                value.map($type::as_str).serialize(to)
+            }
+        }
+    };
+}
+
+optional_word!(status: Status, ["done", "dead"]);
+optional_word!(reason: Reason, ["deadline", "exhausted", "permanent"]);
