@@ -9,6 +9,7 @@ use crate::choice::Kind;
 use crate::judge::{Milestone, Milestones};
 use crate::scenario::Scenario;
 use crate::scene::{self, Report, System};
+use crate::twin;
 
 /// Failures kept with their texts; more are only counted.
 const FAILURES_KEPT: usize = 5;
@@ -170,18 +171,28 @@ impl Tally {
     }
 }
 
-/// Runs `count` seeds from `start` on, on this thread. The first seed is run again at the end, warm, and must
-/// give the same hash.
+/// Runs `count` seeds from `start` on, on this thread, of any system. The first seed is run again at the end, warm,
+/// and must give the same hash.
 #[must_use]
 pub fn run_seeds<S: System>(scenario: &Rc<Scenario>, start: u64, count: u64) -> Tally {
+    tally(start, count, |seed| scene::run_system::<S>(scenario, seed, false))
+}
+
+/// As [`run_seeds`], on the system that the scenario names.
+#[must_use]
+pub fn run_named(scenario: &Rc<Scenario>, start: u64, count: u64) -> Tally {
+    tally(start, count, |seed| twin::run(scenario, seed, false))
+}
+
+fn tally(start: u64, count: u64, run: impl Fn(u64) -> Report) -> Tally {
     let mut tally = Tally::default();
     let mut first = None;
     for seed in start..start.saturating_add(count) {
-        let report = scene::run_system::<S>(scenario, seed, false);
+        let report = run(seed);
         first = first.or(Some(report.hash));
         tally.add(&report);
     }
-    if count > 1 && first.is_some_and(|hash| scene::run_system::<S>(scenario, start, false).hash != hash) {
+    if count > 1 && first.is_some_and(|hash| run(start).hash != hash) {
         tally.nondeterministic.push(start);
     }
     tally

@@ -6,6 +6,7 @@ mod action;
 mod point;
 mod random;
 mod replay;
+mod words;
 
 pub use action::{Action, Decision, Kind, Offer, REFUSALS};
 pub use point::{Phase, Point, PointName, PointNameError, Role, stable_hash};

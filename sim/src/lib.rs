@@ -9,4 +9,6 @@ pub mod judge;
 pub mod model;
 pub mod scenario;
 pub mod scene;
+pub mod shrink;
 pub mod sqlite_file;
+pub mod twin;

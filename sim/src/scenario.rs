@@ -8,6 +8,7 @@ mod deviation;
 mod error;
 mod faults;
 mod field;
+mod flaw;
 mod outcome;
 pub mod vocabulary;
 mod write;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::choice::{Action, Deviation, PointName};
 pub use error::ScenarioError;
 pub use faults::{Faults, Probability, SpanMs};
+pub use flaw::Flaw;
 pub use outcome::{Count, JobOutcome};
 
 /// Largest scenario file, in bytes.
@@ -41,6 +43,9 @@ pub struct Scenario {
     /// Durability of the queue file: `full` (default) or `extra`.
     #[serde(with = "field::durability", default = "field::durability::default")]
     pub durability: Durability,
+    /// What is run: `real` (default), or a twin with one mistake, of [`Flaw::ALL`], such as `finish-ignores-expiry`.
+    #[serde(with = "field::system", default)]
+    pub system: Flaw,
     /// Jobs and when they arrive, `[[job]]`; with workers at least one, at most 10,000 in all. The same id may arrive twice.
     #[serde(rename = "job", default)]
     pub jobs: Vec<Job>,

@@ -163,6 +163,20 @@ pub enum Action {
 }
 
 impl Action {
+    /// What kind of event it is.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Plain(kind) | Self::Amount(kind, _) | Self::Process(kind, _) => *kind,
+        }
+    }
+
+    /// Actions that do less harm than this one, the plainest first; empty where there is none.
+    #[must_use]
+    pub fn plainer(&self) -> Vec<Self> {
+        super::words::plainer(self)
+    }
+
     /// Names a decision; `process_name` turns a process's number into its name.
     #[must_use]
     pub fn from_decision(decision: Decision, process_name: impl Fn(usize) -> String) -> Self {

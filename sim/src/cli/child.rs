@@ -10,7 +10,6 @@ use std::sync::mpsc;
 
 use ackward_sim::campaign::{self, Tally};
 use ackward_sim::scenario::Scenario;
-use ackward_sim::scene::Real;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
@@ -115,7 +114,7 @@ pub(crate) fn serve() -> anyhow::Result<Exit> {
             Some((_, scenario)) => scenario,
             None => Rc::new(Scenario::parse(&request.file, request.text.as_bytes())?),
         };
-        let tally = panics::guarded(|| campaign::run_seeds::<Real>(&scenario, request.start, request.count));
+        let tally = panics::guarded(|| campaign::run_named(&scenario, request.start, request.count));
         let has_panicked = tally.is_err();
         let answer = tally.map_or_else(Answer::Panicked, |tally| Answer::Tally(Box::new(tally)));
         let mut answer = serde_json::to_vec(&answer)?;

@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use ackward_sim::campaign::Tally;
 use ackward_sim::computer::Recording;
-use ackward_sim::scene::{self, Report};
+use ackward_sim::scene::Report;
+use ackward_sim::twin;
 
 use super::folder::Entry;
 use super::outcome::{Outcome, Problem};
@@ -51,8 +52,8 @@ fn print(
 fn run_twice(entry: &Entry, seed: u64, recording: Recording) -> Result<(Report, Outcome), String> {
     panics::guarded(|| {
         let scenario = Rc::new(entry.scenario.clone());
-        let report = scene::run(&scenario, seed, recording);
-        let again = scene::run(&scenario, seed, Recording::Off);
+        let report = twin::run(&scenario, seed, recording);
+        let again = twin::run(&scenario, seed, Recording::Off);
         let mut tally = Tally::default();
         tally.add(&report);
         if again.hash != report.hash {

@@ -10,6 +10,7 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::error::suggestion;
+use super::flaw::Flaw;
 use super::vocabulary::{SOMETIMES, properties};
 
 /// A module for `#[serde(with)]`: a whole number that `make` checks, and its default.
@@ -214,6 +215,31 @@ pub(super) mod durability {
 
     pub(in super::super) fn default() -> Durability {
         Durability::Full
+    }
+}
+
+pub(super) mod system {
+    use super::*;
+
+    /// The word of the system that has no mistake.
+    const REAL: &str = "real";
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Flaw, D::Error> {
+        text(from, "a text such as \"real\"", |text| {
+            if text == REAL {
+                return Ok(Flaw::None);
+            }
+            Flaw::parse(text).ok_or_else(|| {
+                let words: Vec<String> = Flaw::ALL.iter().map(|(flaw, _)| flaw.word()).collect();
+                let words: Vec<&str> =
+                    std::iter::once(REAL).chain(words.iter().map(String::as_str)).collect();
+                format!("one of {}{}", words.join(", "), suggestion(text, &words))
+            })
+        })
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(flaw: &Flaw, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&if *flaw == Flaw::None { REAL.to_owned() } else { flaw.word() })
     }
 }
 

@@ -3,15 +3,10 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-mod flaw;
-mod inbox;
-mod sender;
-mod steps;
-mod twin;
 
 use ackward_sim::campaign;
-use flaw::Flaw;
-use twin::Twins;
+use ackward_sim::scenario::Flaw;
+use ackward_sim::twin::{self, Twins};
 
 #[test]
 fn every_mistake_is_found_and_replays() {

@@ -2,11 +2,11 @@
 
 use std::pin::pin;
 
+use crate::computer::Context;
 use ackward::rules::Event;
 use ackward::shell::{HttpError, HttpSender, SendError, Sender};
-use ackward_sim::computer::Context;
 
-use super::flaw::Flaw;
+use crate::scenario::Flaw;
 
 /// A sender that makes a mistake, or none.
 pub struct SenderTwin {

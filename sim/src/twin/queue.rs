@@ -11,13 +11,13 @@ use ackward::storage::{
     ClaimError, EnqueueError, Enqueued, FinishError, Finished, Inbox, LeaseQueue, Now, OpenOptions, Queue,
     RedriveError, Released, Renewed, StorageError, Store,
 };
-use ackward_sim::computer::Context;
-use ackward_sim::scene::{Stage, System, http_sender};
 use rusqlite::Connection;
 
-use super::flaw::Flaw;
 use super::inbox::InboxTwin;
 use super::sender::SenderTwin;
+use crate::computer::Context;
+use crate::scenario::Flaw;
+use crate::scene::{Stage, System, http_sender};
 
 thread_local! {
     static FLAW: Cell<Flaw> = const { Cell::new(Flaw::None) };
@@ -29,6 +29,7 @@ pub fn make(flaw: Flaw) {
 }
 
 /// Opens twins.
+#[derive(Debug, Clone, Copy)]
 pub struct Twins;
 
 impl System for Twins {

@@ -1,11 +1,12 @@
-//! The mistakes.
+//! The mistakes that a scenario can ask for: each makes a broken twin of the system, which the simulator must catch.
 
 macro_rules! flaws {
     ($($(#[$doc:meta])* $name:ident in $scenario:literal),+ $(,)?) => {
         /// A mistake that somebody has made in a queue like this one.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         pub enum Flaw {
             /// No mistake.
+            #[default]
             None,
             $($(#[$doc])* $name),+
         }
@@ -13,6 +14,10 @@ macro_rules! flaws {
         impl Flaw {
             /// Every mistake, with the scenario that is to find it.
             pub const ALL: &'static [(Self, &'static str)] = &[$((Self::$name, $scenario)),+];
+
+            fn identifier(self) -> &'static str {
+                match self { Self::None => "None", $(Self::$name => stringify!($name)),+ }
+            }
         }
     };
 }
@@ -60,4 +65,25 @@ flaws! {
     KeyCheckedOutside in "http-two-posts-of-one-id",
     /// The receiver acknowledges although its commit failed (W3).
     AnswersDespiteTheCommit in "http-receivers-disk-is-full",
+}
+
+impl Flaw {
+    /// The word of a scenario file: `finish-ignores-expiry`.
+    #[must_use]
+    pub fn word(self) -> String {
+        let mut word = String::new();
+        for letter in self.identifier().chars() {
+            if letter.is_ascii_uppercase() && !word.is_empty() {
+                word.push('-');
+            }
+            word.push(letter.to_ascii_lowercase());
+        }
+        word
+    }
+
+    /// Reads the word of a mistake.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().map(|(flaw, _)| *flaw).find(|flaw| flaw.word() == word)
+    }
 }

@@ -4,7 +4,7 @@ use ackward::port::{Fault, FaultPoint};
 use ackward::storage::{AcceptError, Accepted, Answer, Arrival, EventInbox, Inbox, StorageError};
 use rusqlite::OptionalExtension;
 
-use super::flaw::Flaw;
+use crate::scenario::Flaw;
 
 /// An inbox that makes a mistake, or none.
 pub struct InboxTwin {
