@@ -105,7 +105,7 @@ fn framed(pieces: &[&str], whole: usize, recipe: &[u8]) -> Vec<u8> {
     if *first > 127 {
         kept[usize::from(*first) % whole] = others[usize::from(*first) / whole % others.len()];
     }
-    patchwork(&kept.to_vec(), recipe)
+    patchwork(kept, recipe)
 }
 
 /// One connection that sends these bytes and closes its side; what the receiver did, and what it answered.
