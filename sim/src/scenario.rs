@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::choice::{Action, Deviation, PointName};
 pub use error::ScenarioError;
-pub use flaw::Flaw;
 pub use faults::{Faults, Probability, SpanMs};
+pub use flaw::Flaw;
 
 /// Largest scenario file, in bytes.
 const FILE_LEN_MAX: u64 = 1 << 20;

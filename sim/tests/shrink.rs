@@ -28,7 +28,11 @@ fn every_mistake_shrinks_to_a_few_deviations_and_replays_from_its_file() {
             let _ = writeln!(
                 table,
                 "{:<31} seed {:<5} {:<22} deviations {before:>4} -> {after}, jobs {}, processes {processes}, runs {}",
-                flaw.word(), report.seed, shrunk.property, scenario.jobs.len(), shrunk.runs
+                flaw.word(),
+                report.seed,
+                shrunk.property,
+                scenario.jobs.len(),
+                shrunk.runs
             );
             assert!(after <= before, "{}", flaw.word());
             total += 1;
@@ -43,9 +47,14 @@ fn every_mistake_shrinks_to_a_few_deviations_and_replays_from_its_file() {
 /// The text alone breaks the same property, on the mistaken system only.
 fn assert_replays(shrunk: &Shrunk) {
     let text = shrunk.to_file("a test");
-    let read = Rc::new(Scenario::parse("shrunk.toml", text.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{text}")));
+    let read =
+        Rc::new(Scenario::parse("shrunk.toml", text.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{text}")));
     let again = twin::run(&read, shrunk.seed, false);
-    assert_eq!(again.violations.first().map(|first| first.property), Some(shrunk.property.as_str()), "{text}");
+    assert_eq!(
+        again.violations.first().map(|first| first.property),
+        Some(shrunk.property.as_str()),
+        "{text}"
+    );
     assert_eq!(again.unmet, [], "{text}");
     assert_eq!(read.expect.fails.as_deref(), Some(shrunk.property.as_str()));
     let fixed = Rc::new(Scenario { system: Flaw::None, ..Scenario::clone(&read) });
@@ -113,7 +122,8 @@ fn shrunk(flaw: Flaw, name: &str, start: u64) -> (Report, Shrunk) {
     let scenario = named(flaw, name);
     let report = first_failure(&scenario, start);
     let shrunk = shrink::shrink(&scenario, &report, RUNS_MAX);
-    let shrunk = shrunk.unwrap_or_else(|| panic!("{} does not shrink from seed {}", flaw.word(), report.seed));
+    let shrunk =
+        shrunk.unwrap_or_else(|| panic!("{} does not shrink from seed {}", flaw.word(), report.seed));
     assert_eq!(shrunk.property, report.violations[0].property);
     (report, shrunk)
 }

@@ -138,7 +138,9 @@ fn of_kind(kind: Kind) -> &'static str {
 pub(super) fn plainer(action: &Action) -> Vec<Action> {
     match action {
         Action::Plain(Kind::PowerCut) => vec![Action::Plain(Kind::Kill)],
-        Action::Plain(Kind::HalfOpen) => vec![Action::Plain(Kind::RequestLost), Action::Plain(Kind::ReplyLost)],
+        Action::Plain(Kind::HalfOpen) => {
+            vec![Action::Plain(Kind::RequestLost), Action::Plain(Kind::ReplyLost)]
+        }
         Action::Amount(Kind::Partition, ms) => vec![Action::Amount(Kind::Slow, *ms)],
         Action::Amount(Kind::Refused, status) if *status != REFUSALS[0] => {
             vec![Action::Amount(Kind::Refused, REFUSALS[0])]

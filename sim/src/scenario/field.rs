@@ -230,7 +230,8 @@ pub(super) mod system {
             }
             Flaw::parse(text).ok_or_else(|| {
                 let words: Vec<String> = Flaw::ALL.iter().map(|(flaw, _)| flaw.word()).collect();
-                let words: Vec<&str> = std::iter::once(REAL).chain(words.iter().map(String::as_str)).collect();
+                let words: Vec<&str> =
+                    std::iter::once(REAL).chain(words.iter().map(String::as_str)).collect();
                 format!("one of {}{}", words.join(", "), suggestion(text, &words))
             })
         })

@@ -6,9 +6,8 @@ use super::Hunt;
 use super::candidate::{Candidate, Place};
 
 /// Round numbers, tried in the place of others.
-const ROUND: &[i64] = &[
-    0, 1, 2, 3, 4, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 60_000, 100_000,
-];
+const ROUND: &[i64] =
+    &[0, 1, 2, 3, 4, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 60_000, 100_000];
 /// Keys that say what a table is about.
 const NAMES: &[&str] = &["about", "id", "name", "job", "system", "store"];
 

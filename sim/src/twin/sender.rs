@@ -2,9 +2,9 @@
 
 use std::pin::pin;
 
+use crate::computer::Context;
 use ackward::rules::Event;
 use ackward::shell::{HttpError, HttpSender, SendError, Sender};
-use crate::computer::Context;
 
 use crate::scenario::Flaw;
 

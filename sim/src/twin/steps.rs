@@ -5,8 +5,8 @@ use ackward::rules::{Attempt, Delay, Event, Lease, Millis, Name, Outcome, Qty, S
 use ackward::storage::{ClaimError, FinishError, Finished, Now, RedriveError, StorageError};
 use rusqlite::{OptionalExtension, params};
 
-use crate::scenario::Flaw;
 use super::queue::Twin;
+use crate::scenario::Flaw;
 
 /// The columns of a job that claim needs.
 pub(super) struct Job {
