@@ -9,6 +9,7 @@
 
 mod bench;
 mod child;
+mod explore;
 mod folder;
 mod fuzz;
 mod json;
@@ -84,6 +85,14 @@ enum Command {
   cargo sim fuzz scenarios/storm.toml --time 60s
   cargo sim fuzz scenarios/storm.toml --start 1000 --seeds 5000 --jobs 2 --json")]
     Fuzz(FuzzArgs),
+    /// Runs every run of a scenario with at most K deviations: kills, power cuts, errors, preemptions, lost messages.
+    ///
+    /// It ends with "complete to depth K", or with the first failure, which has the fewest deviations that one
+    /// can have.
+    #[command(after_help = "Examples:
+  cargo sim explore scenarios/two-workers-one-job.toml --depth 1 --states
+  cargo sim explore scenarios/two-workers-one-job.toml --depth 2 --kinds kill,power-cut")]
+    Explore(ExploreArgs),
     /// Makes a failing run small and writes it as a scenario file of its own.
     ///
     /// `run` and `fuzz` do so by themselves after a failure. The file goes to regressions/ beside the scenario.
@@ -144,6 +153,35 @@ struct RunArgs {
     /// Also list every call into the operating system with its point's name.
     #[arg(long)]
     trace: bool,
+    /// Print one JSON object instead.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    after: AfterArgs,
+}
+
+#[derive(Args)]
+struct ExploreArgs {
+    /// The scenario file; its probabilities do not matter.
+    file: PathBuf,
+    /// How many deviations a run has at most, 0 to 8.
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = text::whole(0, 8))]
+    depth: u64,
+    /// Only these kinds of deviations, separated by commas; else all.
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = text::kind)]
+    kinds: Vec<String>,
+    /// Leave nothing out, not even what another run stands for.
+    #[arg(long)]
+    unpruned: bool,
+    /// Also print the final states.
+    #[arg(long)]
+    states: bool,
+    /// Seeds jitter and SQLite's own random numbers, 0 to 2^63-1.
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
+    seed: u64,
+    /// How many processes run at a time, 1 to 256; else one a core. Results do not depend on it.
+    #[arg(long, value_name = "N", value_parser = text::whole(1, 256))]
+    jobs: Option<u64>,
     /// Print one JSON object instead.
     #[arg(long)]
     json: bool,
@@ -240,6 +278,7 @@ fn command(cli: Cli) -> anyhow::Result<Exit> {
         None => fuzz::fuzz(folder, &FuzzArgs::default()),
         Some(Command::Run(args)) => run::run(&args),
         Some(Command::Fuzz(args)) => fuzz::fuzz(folder, &args),
+        Some(Command::Explore(args)) => explore::explore(&args),
         Some(Command::Shrink(args)) => shrink::shrink(&args),
         Some(Command::Verify(args)) => verify::verify(&args),
         Some(Command::Exec { dir }) => {

@@ -188,7 +188,7 @@ pub(crate) fn run(
     print(output, &run)
 }
 
-fn print(output: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+pub(crate) fn print(output: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *output, value)?;
     writeln!(output)
 }
