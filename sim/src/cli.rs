@@ -9,6 +9,7 @@
 
 mod bench;
 mod child;
+mod explore;
 mod folder;
 mod fuzz;
 mod json;
@@ -17,8 +18,10 @@ mod panics;
 mod pool;
 mod progress;
 mod run;
+mod shrink;
 mod table;
 mod text;
+mod verify;
 
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
@@ -27,6 +30,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use ackward_sim::exec;
+use ackward_sim::findability::HitRate;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -81,6 +85,24 @@ enum Command {
   cargo sim fuzz scenarios/storm.toml --time 60s
   cargo sim fuzz scenarios/storm.toml --start 1000 --seeds 5000 --jobs 2 --json")]
     Fuzz(FuzzArgs),
+    /// Runs every run of a scenario with at most K deviations: kills, power cuts, errors, preemptions, lost messages.
+    ///
+    /// It ends with "complete to depth K", or with the first failure, which has the fewest deviations that one
+    /// can have.
+    #[command(after_help = "Examples:
+  cargo sim explore scenarios/two-workers-one-job.toml --depth 1 --states
+  cargo sim explore scenarios/two-workers-one-job.toml --depth 2 --kinds kill,power-cut")]
+    Explore(ExploreArgs),
+    /// Makes a failing run small and writes it as a scenario file of its own.
+    ///
+    /// `run` and `fuzz` do so by themselves after a failure. The file goes to regressions/ beside the scenario.
+    #[command(after_help = "Example:
+  cargo sim shrink scenarios/canaries/finish-ignores-expiry.toml --seed 1 --out -")]
+    Shrink(ShrinkArgs),
+    /// Runs as many seeds as must be clean before a fix can be believed.
+    #[command(after_help = "Example:
+  cargo sim verify scenarios/storm.toml --was 3/1000 --confidence 99")]
+    Verify(VerifyArgs),
     /// Reads one JSON operation a line and prints one JSON result a line, on real SQLite files.
     #[command(after_help = "Operations and their arguments ([] is optional):
   enqueue id qty now_ms ttl_ms [max_attempts]      apply_event seq delta
@@ -134,6 +156,70 @@ struct RunArgs {
     /// Print one JSON object instead.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    after: AfterArgs,
+}
+
+#[derive(Args)]
+struct ExploreArgs {
+    /// The scenario file; its probabilities do not matter.
+    file: PathBuf,
+    /// How many deviations a run has at most, 0 to 8.
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = text::whole(0, 8))]
+    depth: u64,
+    /// Only these kinds of deviations, separated by commas; else all.
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = text::kind)]
+    kinds: Vec<String>,
+    /// Leave nothing out, not even what another run stands for.
+    #[arg(long)]
+    unpruned: bool,
+    /// Also print the final states.
+    #[arg(long)]
+    states: bool,
+    /// Seeds jitter and SQLite's own random numbers, 0 to 2^63-1.
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
+    seed: u64,
+    /// How many processes run at a time, 1 to 256; else one a core. Results do not depend on it.
+    #[arg(long, value_name = "N", value_parser = text::whole(1, 256))]
+    jobs: Option<u64>,
+    /// Print one JSON object instead.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    after: AfterArgs,
+}
+
+#[derive(Args)]
+struct ShrinkArgs {
+    /// The scenario file.
+    file: PathBuf,
+    /// The seed that fails, 0 to 2^63-1.
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
+    seed: u64,
+    /// The file to write (*.toml), or its folder, or - for standard output.
+    #[arg(long, value_name = "PATH")]
+    out: Option<PathBuf>,
+    /// How many runs it may take at most, 1 to 1000000. Default 3000.
+    #[arg(long, value_name = "N", value_parser = text::whole(1, 1_000_000))]
+    runs: Option<u64>,
+}
+
+#[derive(Args)]
+struct VerifyArgs {
+    /// The scenario file.
+    file: PathBuf,
+    /// The share of seeds that failed before the fix, as the failure's report states it: 3/1000, 0.3% or 0.003.
+    #[arg(long, value_name = "RATE", value_parser = HitRate::parse)]
+    was: HitRate,
+    /// How sure to be, in percent, 1 to 99.
+    #[arg(long, value_name = "PERCENT", default_value_t = 99, value_parser = text::whole(1, 99))]
+    confidence: u64,
+    /// The first seed, 0 to 2^63-1.
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
+    start: u64,
+    /// How many processes run at a time, 1 to 256; else one a core.
+    #[arg(long, value_name = "N", value_parser = text::whole(1, 256))]
+    jobs: Option<u64>,
 }
 
 #[derive(Args, Default)]
@@ -156,6 +242,19 @@ struct FuzzArgs {
     /// Print one JSON object instead; timings are apart, under `timings`.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    after: AfterArgs,
+}
+
+/// What is done about a failure.
+#[derive(Args, Default)]
+struct AfterArgs {
+    /// Do not shrink a failing run.
+    #[arg(long)]
+    no_shrink: bool,
+    /// Where shrunk failures are written: a file (*.toml) or a folder; else regressions/ beside the scenario.
+    #[arg(long, value_name = "PATH", conflicts_with = "no_shrink")]
+    out: Option<PathBuf>,
 }
 
 /// Runs the command line of this process.
@@ -179,6 +278,9 @@ fn command(cli: Cli) -> anyhow::Result<Exit> {
         None => fuzz::fuzz(folder, &FuzzArgs::default()),
         Some(Command::Run(args)) => run::run(&args),
         Some(Command::Fuzz(args)) => fuzz::fuzz(folder, &args),
+        Some(Command::Explore(args)) => explore::explore(&args),
+        Some(Command::Shrink(args)) => shrink::shrink(&args),
+        Some(Command::Verify(args)) => verify::verify(&args),
         Some(Command::Exec { dir }) => {
             let terminal = io::stderr().is_terminal();
             exec::run_explained(dir.as_deref(), io::stdin().lock(), io::stdout().lock(), |failure| {

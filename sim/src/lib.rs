@@ -5,6 +5,8 @@ pub mod campaign;
 pub mod choice;
 pub mod computer;
 pub mod exec;
+pub mod explore;
+pub mod findability;
 pub mod judge;
 pub mod model;
 pub mod scenario;

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::mpsc;
 
 use ackward_sim::campaign::{self, Tally};
+use ackward_sim::explore::{self, Explored, Options, Path};
 use ackward_sim::scenario::Scenario;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
@@ -16,20 +17,33 @@ use serde::{Deserialize, Serialize};
 use super::folder::Entry;
 use super::{Exit, panics};
 
-/// A range of seeds of a scenario.
+/// Runs of a scenario.
 #[derive(Debug, Serialize, Deserialize)]
 struct Request {
     /// The file's name, for errors.
     file: String,
     /// Its text.
     text: String,
-    start: u64,
-    count: u64,
+    work: Work,
 }
 
+/// Which runs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Work {
+    /// A range of seeds.
+    Seeds { start: u64, count: u64 },
+    /// Paths of the exhaustive search.
+    Paths { paths: Vec<Path>, options: Options },
+    /// Everything with one more deviation than a path.
+    Expand { path: Path, remaining: u32, options: Options },
+}
+
+/// What came of them.
 #[derive(Debug, Serialize, Deserialize)]
 enum Answer {
     Tally(Box<Tally>),
+    /// With the paths that may be expanded next, where any are to be.
+    Explored(Box<Explored>, Vec<Path>),
     /// The simulator panicked; the process ends.
     Panicked(String),
 }
@@ -58,10 +72,25 @@ impl Child {
 
     /// Runs seeds. An error says how the child died; it is of no use any more.
     pub(crate) fn run(&mut self, entry: &Entry, start: u64, count: u64) -> Result<Tally, String> {
-        let request = Request { file: entry.path.clone(), text: entry.text.clone(), start, count };
+        match self.ask(entry, Work::Seeds { start, count })? {
+            Answer::Tally(tally) => Ok(*tally),
+            _ => Err("a child process answered something else".to_owned()),
+        }
+    }
+
+    /// Runs a part of the exhaustive search. An error says how the child died.
+    pub(crate) fn explore(&mut self, entry: &Entry, work: Work) -> Result<(Explored, Vec<Path>), String> {
+        match self.ask(entry, work)? {
+            Answer::Explored(explored, paths) => Ok((*explored, paths)),
+            _ => Err("a child process answered something else".to_owned()),
+        }
+    }
+
+    fn ask(&mut self, entry: &Entry, work: Work) -> Result<Answer, String> {
+        let request = Request { file: entry.path.clone(), text: entry.text.clone(), work };
         match self.exchange(&request) {
-            Ok(Some(Answer::Tally(tally))) => Ok(*tally),
             Ok(Some(Answer::Panicked(text))) => Err(text),
+            Ok(Some(answer)) => Ok(answer),
             Ok(None) | Err(_) => Err(self.process.wait().map_or_else(|error| error.to_string(), died)),
         }
     }
@@ -92,6 +121,19 @@ fn died(status: ExitStatus) -> String {
     format!("a child process died ({status})")
 }
 
+fn answer(scenario: &Rc<Scenario>, work: Work) -> Answer {
+    match work {
+        Work::Seeds { start, count } => Answer::Tally(Box::new(campaign::run_named(scenario, start, count))),
+        Work::Paths { paths, options } => {
+            Answer::Explored(Box::new(explore::run_all(scenario, &paths, &options)), Vec::new())
+        }
+        Work::Expand { path, remaining, options } => {
+            let (explored, paths) = explore::expand(scenario, &path, remaining, &options);
+            Answer::Explored(Box::new(explored), if remaining > 0 { paths } else { Vec::new() })
+        }
+    }
+}
+
 /// Answers requests until standard input ends.
 pub(crate) fn serve() -> anyhow::Result<Exit> {
     panics::keep_quiet();
@@ -114,9 +156,9 @@ pub(crate) fn serve() -> anyhow::Result<Exit> {
             Some((_, scenario)) => scenario,
             None => Rc::new(Scenario::parse(&request.file, request.text.as_bytes())?),
         };
-        let tally = panics::guarded(|| campaign::run_named(&scenario, request.start, request.count));
-        let has_panicked = tally.is_err();
-        let answer = tally.map_or_else(Answer::Panicked, |tally| Answer::Tally(Box::new(tally)));
+        let answer = panics::guarded(|| answer(&scenario, request.work));
+        let has_panicked = answer.is_err();
+        let answer = answer.unwrap_or_else(Answer::Panicked);
         let mut answer = serde_json::to_vec(&answer)?;
         answer.push(b'\n');
         let mut output = io::stdout().lock();

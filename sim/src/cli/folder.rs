@@ -10,7 +10,7 @@ use super::text::shell_word;
 /// The folder's name.
 const FOLDER: &str = "scenarios";
 /// The folder within it whose files were failures once: they run first.
-const REGRESSIONS: &str = "regressions";
+pub(crate) const REGRESSIONS: &str = "regressions";
 
 /// A scenario with its file.
 #[derive(Debug, Clone)]
@@ -29,6 +29,11 @@ impl Entry {
         // Read once: what is fuzzed is what was checked, also from a pipe.
         let (scenario, text) = Scenario::load_with_text(&path)?;
         Ok(Self { path: path.display().to_string(), text, scenario })
+    }
+
+    /// Whether a seed decides anything but jitter.
+    pub(crate) fn is_random(&self) -> bool {
+        self.scenario.faults.probabilities().iter().any(|(_, probability)| *probability > 0.0)
     }
 
     /// The command that replays a seed.

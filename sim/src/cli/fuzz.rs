@@ -2,13 +2,17 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
+
+use ackward_sim::twin;
 
 use super::folder::{Entry, entries};
 use super::outcome::{Outcome, Problem};
 use super::pool::{Budget, Pool};
 use super::progress::Progress;
-use super::{Exit, FuzzArgs, jobs, json, table, unless_closed};
+use super::shrink::automatic;
+use super::{Exit, FuzzArgs, jobs, json, panics, table, unless_closed};
 
 /// How long all scenarios take where nothing is said.
 const TIME: Duration = Duration::from_secs(20);
@@ -25,6 +29,7 @@ pub(crate) struct Finding {
 /// Runs the command.
 pub(crate) fn fuzz(folder: Option<&Path>, args: &FuzzArgs) -> anyhow::Result<Exit> {
     let entries = entries(folder, &args.files)?;
+    panics::keep_quiet();
     let began = Instant::now();
     let findings = campaign(entries, args, began)?;
     let problems = findings.iter().filter_map(|finding| finding.problem.as_ref());
@@ -60,17 +65,29 @@ fn campaign(entries: Vec<Entry>, args: &FuzzArgs, began: Instant) -> anyhow::Res
             progress.set(position, || message(&entry, outcome));
         };
         let outcome = pool.run(&entry, args.start.unwrap_or(1), budget, &on_progress)?;
-        let problem = outcome.problem(&entry);
+        let mut problem = outcome.problem(&entry);
+        if let Some(problem) = problem.as_mut().filter(|_| !args.after.no_shrink) {
+            shrink(&entry, problem, args);
+        }
         findings.push(Finding { entry, outcome, problem });
     }
     progress.clear();
     Ok(findings)
 }
 
+/// Makes the failure small that was found, and says in the problem's notes what came of it.
+fn shrink(entry: &Entry, problem: &mut Problem, args: &FuzzArgs) {
+    let Some(seed) = problem.seed else { return };
+    let scenario = Rc::new(entry.scenario.clone());
+    // A panic here has been counted as a death by whoever ran the seed.
+    if let Ok(report) = panics::guarded(|| twin::run(&scenario, seed, false)) {
+        problem.notes.extend(automatic(entry, &report, args.after.out.as_deref()));
+    }
+}
+
 /// Where nothing is left to chance, more seeds than the scenario asks for show nothing new.
 fn seeds_that_matter(entry: &Entry) -> u64 {
-    let is_random = entry.scenario.faults.probabilities().iter().any(|(_, probability)| *probability > 0.0);
-    if is_random { SEEDS_MAX } else { entry.scenario.expect.seeds.unsigned_abs() }
+    if entry.is_random() { SEEDS_MAX } else { entry.scenario.expect.seeds.unsigned_abs() }
 }
 
 fn message(entry: &Entry, outcome: &Outcome) -> String {

@@ -48,6 +48,8 @@ struct ScenarioJson<'a> {
 struct ProblemJson<'a> {
     what: &'a str,
     detail: &'a str,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    notes: &'a [String],
     command: &'a str,
 }
 
@@ -111,7 +113,8 @@ fn scenario(finding: &Finding) -> ScenarioJson<'_> {
 }
 
 fn problem_json(problem: &Problem) -> ProblemJson<'_> {
-    ProblemJson { what: &problem.what, detail: &problem.detail, command: &problem.command }
+    let Problem { what, detail, notes, command, .. } = problem;
+    ProblemJson { what, detail, notes, command }
 }
 
 fn timing(finding: &Finding) -> Timing<'_> {
@@ -185,7 +188,7 @@ pub(crate) fn run(
     print(output, &run)
 }
 
-fn print(output: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+pub(crate) fn print(output: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *output, value)?;
     writeln!(output)
 }

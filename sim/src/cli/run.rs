@@ -3,15 +3,20 @@
 use std::io::{self, Write};
 use std::rc::Rc;
 
-use ackward_sim::campaign::Tally;
+use ackward_sim::campaign::{self, Tally};
 use ackward_sim::computer::Recording;
+use ackward_sim::findability::HitRate;
 use ackward_sim::scene::Report;
 use ackward_sim::twin;
 
 use super::folder::Entry;
-use super::outcome::{Outcome, Problem};
+use super::outcome::{Outcome, Problem, findability};
+use super::shrink::automatic;
 use super::text::span;
 use super::{Exit, RunArgs, json, panics, unless_closed};
+
+/// Seeds run to see how often a failure strikes.
+const SAMPLE_SEEDS: u64 = 99;
 
 /// Runs the command.
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
@@ -19,7 +24,13 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     panics::keep_quiet();
     let recording = if args.trace { Recording::Calls } else { Recording::Story };
     let (report, outcome) = run_twice(&entry, args.seed, recording).map_err(anyhow::Error::msg)?;
-    let problem = outcome.problem(&entry);
+    let mut problem = outcome.problem(&entry);
+    if let Some(problem) = problem.as_mut().filter(|problem| problem.seed.is_some()) {
+        problem.notes = measured(&entry, &report, &outcome).unwrap_or_default();
+        if !args.after.no_shrink {
+            problem.notes.extend(automatic(&entry, &report, args.after.out.as_deref()));
+        }
+    }
     for unmet in &report.unmet {
         let mut errors = io::stderr().lock();
         writeln!(errors, "warning: this deviation of {} did not happen: {unmet}", entry.path)?;
@@ -61,6 +72,19 @@ fn run_twice(entry: &Entry, seed: u64, recording: Recording) -> Result<(Report, 
         }
         (report, Outcome { tally, ..Outcome::default() })
     })
+}
+
+/// How often the failure strikes: in the seed itself and in those after it.
+fn measured(entry: &Entry, report: &Report, outcome: &Outcome) -> Option<Vec<String>> {
+    let first = report.violations.first()?;
+    let scenario = Rc::new(entry.scenario.clone());
+    let seeds = if entry.is_random() { SAMPLE_SEEDS } else { 0 };
+    let others = panics::guarded(|| campaign::run_named(&scenario, report.seed.saturating_add(1), seeds));
+    let mut sample = outcome.tally.clone();
+    sample.merge(others.ok()?);
+    let hits = sample.broken.get(first.property)?.seeds;
+    let notes = HitRate::new(hits, sample.seeds).map(|rate| findability(entry, rate));
+    Some(notes.into_iter().collect())
 }
 
 fn tell(output: &mut impl Write, report: &Report, verdict: &str) -> io::Result<()> {

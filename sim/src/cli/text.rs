@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ackward_sim::choice::Kind;
+
 /// The units of a duration, longest name first so that `ms` is not read as `s`.
 const UNITS: &[(&str, f64)] = &[("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0)];
 /// Longest duration, in seconds: a week.
@@ -29,6 +31,13 @@ pub(crate) fn whole(least: u64, most: u64) -> impl Fn(&str) -> Result<u64, Strin
         let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
         number.filter(|_| is_plain).ok_or_else(|| format!("allowed: a whole number from {least} to {most}"))
     }
+}
+
+/// Reads the word of a kind of deviation.
+pub(crate) fn kind(text: &str) -> Result<String, String> {
+    let known: Vec<_> = Kind::ALL.iter().skip(1).map(|kind| kind.as_str()).collect();
+    let found = known.iter().find(|word| **word == text);
+    found.map(ToString::to_string).ok_or_else(|| format!("allowed: one of {}", known.join(", ")))
 }
 
 /// `1234567` as `1,234,567`.

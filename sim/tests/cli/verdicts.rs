@@ -21,9 +21,16 @@ fn a_broken_property_exits_1_and_ends_with_a_command_that_shows_it_again() {
         let text = text_of(&output.stdout);
         assert_eq!(output.status.code(), Some(1), "{text}");
         let lines: Vec<_> = text.lines().collect();
-        let [.., what, detail, command] = lines[..] else { panic!("{text}") };
-        assert!(what.ends_with("seed 3 breaks settles"), "{what}");
+        let at = lines.iter().position(|line| line.ends_with("seed 3 breaks settles"));
+        let [detail, .., command] = lines[at.expect("it says what is broken") + 1..] else {
+            panic!("{text}")
+        };
         assert!(detail.contains("cake is pending"), "{detail}");
+        assert!(text.contains("  hit rate ") && text.contains(" give 99 %"), "{text}");
+        assert!(text.contains("regressions/it is late-settles-seed-3.toml"), "{text}");
+        let shrunk = folder.path().join("regressions/it is late-settles-seed-3.toml");
+        let again = sim(&["run", shrunk.to_str().unwrap()]);
+        assert!(text_of(&again.stdout).contains("breaks settles"), "{}", text_of(&again.stdout));
         // The shell understands it.
         let command = command.replace("cargo sim", env!("CARGO_BIN_EXE_ackward-sim"));
         let again =
@@ -134,4 +141,46 @@ fn a_rogue_publisher_has_its_whole_log() {
         "{}",
         text_of(&output.stderr)
     );
+}
+
+#[test]
+fn a_twin_that_a_scenario_names_is_shrunk_to_a_file_that_is_caught() {
+    let file = super::top().join("scenarios/canaries/finish-ignores-expiry.toml");
+    let out = tempfile::tempdir().unwrap();
+    let small = out.path().join("small.toml");
+    let output = sim(&["shrink", file.to_str().unwrap(), "--seed", "1", "--out", small.to_str().unwrap()]);
+    let text = text_of(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("# Could be anything: the seed"), "{text}");
+    let again = sim(&["run", small.to_str().unwrap()]);
+    assert_eq!(again.status.code(), Some(0), "{}", text_of(&again.stdout));
+    assert!(text_of(&again.stdout).contains("verdict   caught at seed 1"), "{}", text_of(&again.stdout));
+    let same = sim(&["shrink", file.to_str().unwrap(), "--out", "-"]);
+    assert_eq!(text_of(&same.stdout), std::fs::read_to_string(&small).unwrap());
+}
+
+#[test]
+fn a_seed_that_holds_is_not_shrunk() {
+    let folder = folder(&[("plain.toml", PLAIN)]);
+    let output = sim(&["shrink", folder.path().join("plain.toml").to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text_of(&output.stdout).contains("there is nothing to shrink"));
+    assert!(!folder.path().join("regressions").exists());
+}
+
+#[test]
+fn verify_runs_what_the_rule_asks_for() {
+    let folder = folder(&[("plain.toml", PLAIN), ("late.toml", LATE)]);
+    let verify = |name: &str| {
+        let file = folder.path().join(name);
+        sim(&["verify", file.to_str().unwrap(), "--was", "1/10", "--confidence", "95"])
+    };
+    let clean = verify("plain.toml");
+    assert_eq!(clean.status.code(), Some(0));
+    // ln 0.05 / ln 0.9 = 28.4.
+    assert!(text_of(&clean.stdout).contains("29 seeds are clean"), "{}", text_of(&clean.stdout));
+    assert_eq!(verify("late.toml").status.code(), Some(1));
+    let wrong = sim(&["verify", "x.toml", "--was", "0"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text_of(&wrong.stderr).contains("3/1000"), "{}", text_of(&wrong.stderr));
 }
