@@ -2,6 +2,7 @@
 //! systems from a seed.
 
 pub mod campaign;
+pub mod check;
 pub mod choice;
 pub mod computer;
 pub mod exec;
