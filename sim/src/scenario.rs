@@ -39,6 +39,9 @@ pub struct Scenario {
     /// Durability of the queue file: `full` (default) or `extra`.
     #[serde(with = "field::durability", default = "field::durability::default")]
     pub durability: Durability,
+    /// What carries the connections: `built-in` (default) or `turmoil`.
+    #[serde(with = "field::net", default)]
+    pub net: Net,
     /// Jobs and when they arrive, `[[job]]`; with workers at least one, at most 10,000 in all. The same id may arrive twice.
     #[serde(rename = "job", default)]
     pub jobs: Vec<Job>,
@@ -66,6 +69,36 @@ pub struct Scenario {
     /// What the run must show.
     #[serde(default)]
     pub expect: Expect,
+}
+
+/// What carries the connections between processes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Net {
+    /// The built-in executor and its network: processes can be preempted inside SQLite, and idle time costs nothing.
+    #[default]
+    BuiltIn,
+    /// turmoil's hosts and its TCP: the second opinion, and much slower.
+    Turmoil,
+}
+
+impl Net {
+    /// Both, by their names in scenario files and on the command line.
+    pub const ALL: &'static [Self] = &[Self::BuiltIn, Self::Turmoil];
+
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::BuiltIn => "built-in",
+            Self::Turmoil => "turmoil",
+        }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|net| net.as_str() == name)
+    }
 }
 
 /// A job, or several like it, that the producer enqueues.

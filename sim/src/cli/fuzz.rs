@@ -69,8 +69,7 @@ fn campaign(entries: Vec<Entry>, args: &FuzzArgs, began: Instant) -> anyhow::Res
 
 /// Where nothing is left to chance, more seeds than the scenario asks for show nothing new.
 fn seeds_that_matter(entry: &Entry) -> u64 {
-    let is_random = entry.scenario.faults.probabilities().iter().any(|(_, probability)| *probability > 0.0);
-    if is_random { SEEDS_MAX } else { entry.scenario.expect.seeds.unsigned_abs() }
+    if entry.scenario.faults.is_random() { SEEDS_MAX } else { entry.scenario.expect.seeds.unsigned_abs() }
 }
 
 fn message(entry: &Entry, outcome: &Outcome) -> String {
