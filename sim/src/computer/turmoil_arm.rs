@@ -188,6 +188,7 @@ impl Arm {
                     _ => return,
                 }
             };
+            self.quiet_ticks = 0;
             match timer {
                 Timer::Wake(waker) => waker.wake(),
                 Timer::Restart(process) => self.start(world, process),
