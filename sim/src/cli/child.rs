@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::mpsc;
 
 use ackward_sim::campaign::{self, Tally};
-use ackward_sim::scenario::Scenario;
+use ackward_sim::scenario::{Net, Scenario};
 use ackward_sim::scene::Real;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,8 @@ struct Request {
     file: String,
     /// Its text.
     text: String,
+    /// The name of the net that it runs on.
+    net: String,
     start: u64,
     count: u64,
 }
@@ -59,7 +61,9 @@ impl Child {
 
     /// Runs seeds. An error says how the child died; it is of no use any more.
     pub(crate) fn run(&mut self, entry: &Entry, start: u64, count: u64) -> Result<Tally, String> {
-        let request = Request { file: entry.path.clone(), text: entry.text.clone(), start, count };
+        let (file, text) = (entry.path.clone(), entry.text.clone());
+        let net = entry.scenario.net.as_str().to_owned();
+        let request = Request { file, text, net, start, count };
         match self.exchange(&request) {
             Ok(Some(Answer::Tally(tally))) => Ok(*tally),
             Ok(Some(Answer::Panicked(text))) => Err(text),
@@ -108,14 +112,19 @@ pub(crate) fn serve() -> anyhow::Result<Exit> {
         // The parent waits for each answer before it goes away, unless it was killed: then nobody wants one.
         std::process::exit(Exit::Held as i32);
     });
-    let mut known: Option<(String, Rc<Scenario>)> = None;
+    let mut known: Option<((String, String), Rc<Scenario>)> = None;
     for line in requests {
         let request: Request = serde_json::from_str(&line).context("a request of the parent")?;
-        let scenario = match known.take().filter(|(text, _)| *text == request.text) {
+        let Request { file, text, net, start, count } = request;
+        let scenario = match known.take().filter(|((known, on), _)| (known, on) == (&text, &net)) {
             Some((_, scenario)) => scenario,
-            None => Rc::new(Scenario::parse(&request.file, request.text.as_bytes())?),
+            None => {
+                let mut scenario = Scenario::parse(&file, text.as_bytes())?;
+                scenario.net = Net::parse(&net).context("the name of a net")?;
+                Rc::new(scenario)
+            }
         };
-        let tally = panics::guarded(|| campaign::run_seeds::<Real>(&scenario, request.start, request.count));
+        let tally = panics::guarded(|| campaign::run_seeds::<Real>(&scenario, start, count));
         let has_panicked = tally.is_err();
         let answer = tally.map_or_else(Answer::Panicked, |tally| Answer::Tally(Box::new(tally)));
         let mut answer = serde_json::to_vec(&answer)?;
@@ -127,7 +136,7 @@ pub(crate) fn serve() -> anyhow::Result<Exit> {
             // What the panic left behind could sway the next run.
             return Ok(Exit::Failed);
         }
-        known = Some((request.text, scenario));
+        known = Some(((text, net), scenario));
     }
     Ok(Exit::Held)
 }

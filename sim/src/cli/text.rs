@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use ackward_sim::scenario::Net;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
 /// The units of a duration, longest name first so that `ms` is not read as `s`.
 const UNITS: &[(&str, f64)] = &[("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0)];
 /// Longest duration, in seconds: a week.
@@ -29,6 +32,12 @@ pub(crate) fn whole(least: u64, most: u64) -> impl Fn(&str) -> Result<u64, Strin
         let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
         number.filter(|_| is_plain).ok_or_else(|| format!("allowed: a whole number from {least} to {most}"))
     }
+}
+
+/// Reads the name of a net.
+pub(crate) fn net() -> impl TypedValueParser<Value = Net> {
+    PossibleValuesParser::new(Net::ALL.iter().map(|net| net.as_str()))
+        .map(|name| Net::parse(&name).unwrap_or_default())
 }
 
 /// `1234567` as `1,234,567`.
