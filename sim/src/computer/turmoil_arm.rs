@@ -6,8 +6,8 @@
 //! here.
 //!
 //! A process that dies is marked dead and drained in the very turn; its host is crashed when the tick is over, so that
-//! the destructors of its program find a dead process. A killed process's host is then up without it, and refuses
-//! connections; one that lost power is cut off until something is started on it again.
+//! the destructors of its program find a dead process. The host of a process that listened is then up without it, and
+//! refuses connections; one that lost power is cut off until something is started on it again.
 
 mod link;
 mod stream;
@@ -29,7 +29,7 @@ use link::{Link, Links};
 pub(super) use stream::{HostListener, HostStream};
 
 /// How far turmoil's time moves at a time, in ms.
-pub const TICK_MS: i64 = 5;
+pub const TICK_MS: i64 = 1;
 const TICK_US: i64 = TICK_MS * 1_000;
 /// How long a message takes at most where that is drawn, in ticks; at least one.
 const LATENCY_TICKS_MAX: i64 = 4;
@@ -164,14 +164,15 @@ impl Arm {
         let dead: Vec<_> = {
             let state = &mut *world.state.borrow_mut();
             let Some(hosts) = &mut state.hosts else { return };
-            let dead = std::mem::take(&mut hosts.dead).into_iter();
-            let (processes, machines) = (&state.processes, &state.machines);
-            dead.map(|process| (hosts.names[&process].clone(), machines[processes[process].machine].is_off))
-                .collect()
+            let dead = std::mem::take(&mut hosts.dead);
+            let is_off = |process: ProcessId| state.machines[state.processes[process].machine].is_off;
+            let refuses =
+                |process| !is_off(process) && hosts.listeners.values().any(|known| *known == process);
+            dead.into_iter().map(|process| (hosts.names[&process].clone(), refuses(process))).collect()
         };
-        for (name, is_off) in dead {
+        for (name, refuses) in dead {
             self.sim.crash(name.as_str());
-            if !is_off {
+            if refuses {
                 // The machine is up, without the process: it refuses what the process would have accepted.
                 self.sim.bounce(name.as_str());
             }
