@@ -391,5 +391,5 @@ fn a_killed_process_refuses_and_a_power_cut_is_silence() {
 }
 
 fn on_turmoil(name: &str) -> Rc<Scenario> {
-    Rc::new(Scenario { net: Net::Turmoil, ..(*common::scenario(name)).clone() })
+    common::scenario_on(Net::Turmoil, name)
 }
