@@ -355,6 +355,37 @@ fn a_crash_kills_the_process_on_the_simulated_computer_first() {
     }
 }
 
+/// turmoil keeps the port of every connect that is refused, and panics when none is left: here that is an error.
+#[test]
+fn ports_that_run_out_are_an_error_and_no_panic() {
+    let _alone = alone();
+    let turmoil = Some(TurmoilOptions { seed: 1, varies: false });
+    let options = SimulationOptions { turmoil, ..SimulationOptions::default() };
+    let mut simulation = Simulation::new(options, Nothing);
+    let (near, far) = (simulation.machine("near"), simulation.machine("far"));
+    let seen = Seen::default();
+    let told = Rc::clone(&seen);
+    simulation.process(ProcessSpec::new("nobody", far), |_| std::future::pending());
+    simulation.process(ProcessSpec::new("caller", near), move |context| {
+        let told = Rc::clone(&told);
+        async move {
+            for _ in 0..70 {
+                let connects = (0..1_000).map(|_| context.connect("far:7000"));
+                for result in futures_util::future::join_all(connects).await {
+                    let kind = result.err().map(|error| format!("{:?}", error.kind()));
+                    let line = kind.unwrap_or_else(|| "connected".to_owned());
+                    if told.borrow().last() != Some(&line) {
+                        told.borrow_mut().push(line);
+                    }
+                }
+            }
+        }
+    });
+    let hit_limit = simulation.run_until(|| false);
+    let end = simulation.finish(hit_limit);
+    assert_eq!(*seen.borrow(), ["ConnectionRefused", "AddrNotAvailable"], "{:?}", end.processes);
+}
+
 /// A killed process's host is up: its connections end, new ones are refused. A machine without power answers nothing.
 #[test]
 fn a_killed_process_refuses_and_a_power_cut_is_silence() {

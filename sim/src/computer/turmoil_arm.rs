@@ -10,21 +10,19 @@
 //! refuses connections; one that lost power is cut off until something is started on it again.
 
 mod link;
+mod program;
 mod stream;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::error::Error;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, UNIX_EPOCH};
 
 use ::turmoil::{Builder, Sim};
 
 use super::simulation::SimulationOptions;
-use super::steps::Task;
-use super::world::{LaneId, MachineId, ProcessId, Runnable, State, Timer, World};
-use link::{Link, Links};
+use super::world::{MachineId, ProcessId, Runnable, State, Timer, World};
+use link::{Layout, Link, Links};
+use program::Program;
 
 pub(super) use stream::{HostListener, HostStream};
 
@@ -34,8 +32,10 @@ const TICK_US: i64 = TICK_MS * 1_000;
 /// How long a message takes at most where that is drawn, in ticks; at least one.
 const LATENCY_TICKS_MAX: i64 = 4;
 /// Segments that a connection holds for its reader, and connections that a listener holds for its process: more than
-/// any run can send in a row, since turmoil panics where a listener's are used up.
-const TCP_CAPACITY: usize = 8_192;
+/// any run can make, since turmoil panics where a listener's are used up.
+const TCP_CAPACITY: usize = 1 << 40;
+/// The ports that a host gives out, the first of them.
+const PORTS_FROM: u16 = 1_024;
 /// How many ticks in a row nothing must happen until a run is over.
 const QUIET_TICKS: u32 = 3;
 
@@ -58,6 +58,9 @@ pub(super) struct Hosts {
     listeners: BTreeMap<(MachineId, u16), ProcessId>,
     /// Open streams of each incarnation of a process.
     streams: BTreeMap<(ProcessId, u32), usize>,
+    /// Ports of each process's host that no connection will ever use again: turmoil keeps that of a connect that was
+    /// refused or given up.
+    lost_ports: BTreeMap<ProcessId, usize>,
     /// Processes that have died, drained, whose hosts have not been crashed.
     dead: Vec<ProcessId>,
     /// Processes that their hosts are to start next.
@@ -100,6 +103,7 @@ impl Arm {
             .simulation_duration(Duration::from_secs(u64::from(u32::MAX)))
             .min_message_latency(tick)
             .max_message_latency(if varies { tick * LATENCY_TICKS_MAX as u32 } else { tick })
+            .ephemeral_ports(PORTS_FROM..=u16::MAX)
             .tcp_capacity(TCP_CAPACITY);
         if varies {
             builder.enable_random_order();
@@ -148,16 +152,16 @@ impl Arm {
 
     /// Brings turmoil's links to where the world's machines and faults want them.
     fn join(&mut self, world: &Rc<World>) {
-        let mut state = world.state.borrow_mut();
-        let Some((state, mut hosts)) = state.lend_hosts() else { return };
-        if hosts.links.take_changed() {
-            let names = std::mem::take(&mut hosts.names);
-            for (a, b, before, after) in hosts.links.changes(state, names.keys().copied()) {
-                link::join(&self.sim, (names[&a].as_str(), names[&b].as_str()), before, after);
-            }
-            hosts.names = names;
+        let state = &mut *world.state.borrow_mut();
+        let Some(hosts) = &mut state.hosts else { return };
+        if !hosts.links.take_changed() {
+            return;
         }
-        state.hosts = Some(hosts);
+        let layout = Layout { processes: &state.processes, machines: &state.machines, now_us: state.now_us };
+        let names = &hosts.names;
+        for (a, b, before, after) in hosts.links.changes(&layout, names.keys().copied()) {
+            link::join(&self.sim, (names[&a].as_str(), names[&b].as_str()), before, after);
+        }
     }
 
     fn crash_dead(&mut self, world: &Rc<World>) {
@@ -225,71 +229,6 @@ impl Arm {
         let mut is_flying = false;
         self.sim.links(|mut links| is_flying = links.any(|mut link| link.next().is_some()));
         !is_flying
-    }
-}
-
-impl State {
-    /// The state and its hosts apart; they are to be put back.
-    fn lend_hosts(&mut self) -> Option<(&mut Self, Hosts)> {
-        let hosts = self.hosts.take()?;
-        Some((self, hosts))
-    }
-
-    /// The next job of a process that is ready to run on.
-    fn take_ready_lane(&mut self, process: ProcessId) -> Option<LaneId> {
-        let is_mine = |runnable: &Runnable| match runnable {
-            Runnable::Lane(lane) => self.lanes[*lane].process == process,
-            Runnable::Task(..) => false,
-        };
-        let at = self.ready.iter().position(is_mine)?;
-        match self.ready.remove(at) {
-            Some(Runnable::Lane(lane)) => Some(lane),
-            _ => None,
-        }
-    }
-}
-
-/// What a host runs: one incarnation of a process, or nothing.
-struct Program {
-    world: Rc<World>,
-    process: ProcessId,
-    running: Option<(u32, Task)>,
-}
-
-impl Program {
-    fn new(world: Rc<World>, process: ProcessId) -> Self {
-        let is_due =
-            world.state.borrow_mut().hosts.as_mut().is_some_and(|hosts| hosts.starting.remove(&process));
-        let running = is_due.then(|| {
-            let (task, context) = world.begin(process);
-            (context.incarnation, task)
-        });
-        Self { world, process, running }
-    }
-}
-
-impl Future for Program {
-    type Output = Result<(), Box<dyn Error>>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
-        let Self { world, process, running } = self.get_mut();
-        let Some((incarnation, task)) = running else { return Poll::Pending };
-        if !world.may_step(*process, *incarnation) {
-            return Poll::Pending;
-        }
-        world.state.borrow_mut().processes[*process].waker = Some(cx.waker().clone());
-        if world.poll_task(*process, task, cx.waker()) {
-            // Its streams are closed in its own turn. The host stays up without it.
-            *running = None;
-        }
-        world.reap();
-        // In a statement of its own: the state must not be borrowed while the job runs.
-        loop {
-            let lane = world.state.borrow_mut().take_ready_lane(*process);
-            let Some(lane) = lane else { return Poll::Pending };
-            world.step_lane(lane);
-            world.reap();
-        }
     }
 }
 

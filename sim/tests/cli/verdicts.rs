@@ -84,13 +84,19 @@ fn the_default_campaign_runs_every_scenario_on_turmoil_too() {
     let text = text_of(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{text}");
     let line = text.lines().last().unwrap();
-    assert!(line.starts_with("with turmoil as the net: 1 scenarios, ") && line.ends_with("all held"), "{line}");
+    assert!(
+        line.starts_with("with turmoil as the net: 1 scenarios, ") && line.ends_with("all held"),
+        "{line}"
+    );
     // It fails on any net, so the last line is a command of either.
     let folder = super::folder(&[("late.toml", LATE)]);
     let output = sim(&["--scenarios", folder.path().to_str().unwrap()]);
     let text = text_of(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("with turmoil as the net: 1 scenarios, ") && text.contains("1 did not hold"), "{text}");
+    assert!(
+        text.contains("with turmoil as the net: 1 scenarios, ") && text.contains("1 did not hold"),
+        "{text}"
+    );
     assert!(text.lines().last().unwrap().ends_with("--seed 1 --net turmoil"), "{text}");
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use ::turmoil::Sim;
 
-use crate::computer::world::{MachineId, ProcessId, State};
+use crate::computer::world::{Machine, MachineId, Process, ProcessId};
 
 /// What a link does with messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +28,14 @@ pub(super) struct Links {
     /// Processes whose messages to each other are held, and until when, in microseconds.
     holds: Vec<(ProcessId, ProcessId, i64)>,
     has_changed: bool,
+}
+
+/// Where processes are, and which machines have power.
+pub(super) struct Layout<'a> {
+    pub(super) processes: &'a [Process],
+    pub(super) machines: &'a [Machine],
+    /// In microseconds of virtual time.
+    pub(super) now_us: i64,
 }
 
 /// A link, and what it becomes.
@@ -60,15 +68,15 @@ impl Links {
     /// The links that change now.
     pub(super) fn changes(
         &mut self,
-        state: &State,
+        layout: &Layout<'_>,
         processes: impl Iterator<Item = ProcessId> + Clone,
     ) -> Vec<Change> {
-        self.partitions.retain(|(_, _, until_us)| *until_us > state.now_us);
-        self.holds.retain(|(_, _, until_us)| *until_us > state.now_us);
+        self.partitions.retain(|(_, _, until_us)| *until_us > layout.now_us);
+        self.holds.retain(|(_, _, until_us)| *until_us > layout.now_us);
         let mut changes = Vec::new();
         for b in processes.clone() {
             for a in processes.clone().take_while(|a| *a < b) {
-                let (before, after) = (self.between(a, b), self.wanted(state, a, b));
+                let (before, after) = (self.between(a, b), self.wanted(layout, a, b));
                 if before != after {
                     self.links.insert((a, b), after);
                     changes.push((a, b, before, after));
@@ -78,9 +86,9 @@ impl Links {
         changes
     }
 
-    fn wanted(&self, state: &State, a: ProcessId, b: ProcessId) -> Link {
-        let (here, there) = (state.processes[a].machine, state.processes[b].machine);
-        let is_off = state.machines[here].is_off || state.machines[there].is_off;
+    fn wanted(&self, layout: &Layout<'_>, a: ProcessId, b: ProcessId) -> Link {
+        let (here, there) = (layout.processes[a].machine, layout.processes[b].machine);
+        let is_off = layout.machines[here].is_off || layout.machines[there].is_off;
         if is_off || self.partitions.iter().any(|(x, y, _)| is_pair((*x, *y), (here, there))) {
             Link::Cut
         } else if self.holds.iter().any(|(x, y, _)| is_pair((*x, *y), (a, b))) {

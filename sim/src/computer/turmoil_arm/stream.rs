@@ -24,6 +24,9 @@ use crate::computer::network::{ConnectChoice, Side};
 use crate::computer::process::Context;
 use crate::computer::world::{MachineId, ProcessId, Timer};
 
+/// Ports of a host that may be lost; the others are more than a process ever holds at a time.
+const LOST_PORTS_MAX: usize = 60_000;
+
 /// A stream over turmoil.
 pub struct HostStream {
     context: Context,
@@ -54,7 +57,11 @@ impl Context {
             self.sleep_us(TICK_US).await;
             return Err(io::ErrorKind::ConnectionRefused.into());
         };
+        let connect = Connecting::new(self)?;
         let connected = TcpStream::connect((name.as_str(), port)).await;
+        if connected.is_ok() {
+            connect.succeeds();
+        }
         if connected.is_err() && self.is_off(machine) {
             // A machine without power answers nothing.
             pending::<()>().await;
@@ -90,6 +97,30 @@ impl Context {
     fn with_hosts<T>(&self, body: impl FnOnce(&mut Hosts) -> T) -> Option<T> {
         // Dropped in the middle of a borrow only where a run is taken apart: then nobody counts any more.
         self.world.state.try_borrow_mut().ok()?.hosts.as_mut().map(body)
+    }
+}
+
+/// A connect under way; where it is refused or given up, turmoil keeps its port for ever.
+struct Connecting<'c>(&'c Context);
+
+impl<'c> Connecting<'c> {
+    /// An error where no port is left, as an operating system would have it; turmoil panics there.
+    fn new(context: &'c Context) -> io::Result<Self> {
+        let lost = context.with_hosts(|hosts| hosts.lost_ports.get(&context.process).copied()).flatten();
+        if lost.unwrap_or_default() >= LOST_PORTS_MAX {
+            return Err(io::ErrorKind::AddrNotAvailable.into());
+        }
+        Ok(Self(context))
+    }
+
+    fn succeeds(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Connecting<'_> {
+    fn drop(&mut self) {
+        self.0.with_hosts(|hosts| *hosts.lost_ports.entry(self.0.process).or_default() += 1);
     }
 }
 
