@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::choice::Kind;
 use crate::judge::{Milestone, Milestones};
-use crate::scenario::Scenario;
+use crate::scenario::{Net, Scenario};
 use crate::scene::{self, Report, System};
 use crate::twin;
 
@@ -148,8 +148,13 @@ impl Tally {
     pub fn inert(&self, scenario: &Scenario) -> Vec<&'static str> {
         let enabled = scenario.faults.probabilities();
         let enabled = enabled.into_iter().filter(|(_, probability)| *probability > 0.0).map(|(kind, _)| kind);
-        // What is kept at a power cut is the absence of an effect.
-        let counts = enabled.filter(|kind| *kind != Kind::Keep);
+        // What is kept at a power cut is the absence of an effect; on turmoil nobody is preempted.
+        let is_offered = |kind: &Kind| match kind {
+            Kind::Keep => false,
+            Kind::Switch | Kind::Pick => scenario.net != Net::Turmoil,
+            _ => true,
+        };
+        let counts = enabled.filter(is_offered);
         counts.filter(|kind| self.effective.get(*kind as usize) == Some(&0)).map(Kind::as_str).collect()
     }
 

@@ -31,6 +31,7 @@ use std::time::Duration;
 
 use ackward_sim::exec;
 use ackward_sim::findability::HitRate;
+use ackward_sim::scenario::Net;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -52,7 +53,8 @@ pub(crate) enum Exit {
 
 /// Replays any race, crash or lost ACK in the lease queue from a seed.
 ///
-/// Without a command: fuzzes every scenario of the scenario folder for about 20 seconds in all.
+/// Without a command: fuzzes every scenario of the scenario folder for about 20 seconds in all, the last tenth of them
+/// with turmoil as the net.
 #[derive(Parser)]
 #[command(name = "cargo sim", bin_name = "cargo sim", version, max_term_width = 100)]
 #[command(after_help = "Exit codes:
@@ -76,8 +78,9 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Runs one seed of a scenario and tells its story.
-    #[command(after_help = "Example:
-  cargo sim run scenarios/storm.toml --seed 7 --trace")]
+    #[command(after_help = "Examples:
+  cargo sim run scenarios/storm.toml --seed 7 --trace
+  cargo sim run scenarios/storm.toml --seed 7 --net turmoil")]
     Run(RunArgs),
     /// Runs many seeds of one or more scenarios, on all cores.
     #[command(after_help = "Examples:
@@ -150,6 +153,9 @@ struct RunArgs {
     /// The seed, 0 to 2^63-1.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
     seed: u64,
+    /// What carries the connections; else what the scenario says.
+    #[arg(long, value_name = "NET", value_parser = text::net())]
+    net: Option<Net>,
     /// Also list every call into the operating system with its point's name.
     #[arg(long)]
     trace: bool,
@@ -236,6 +242,10 @@ struct FuzzArgs {
     /// The first seed, 0 to 2^63-1. Default 1.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
     start: Option<u64>,
+    /// What carries the connections; else what each scenario says. What a scenario expects to be reached now and
+    /// then is not judged on another net than its own.
+    #[arg(long, value_name = "NET", value_parser = text::net())]
+    net: Option<Net>,
     /// How many processes run at a time, 1 to 256; else one a core. Results do not depend on it.
     #[arg(long, value_name = "N", value_parser = text::whole(1, 256))]
     jobs: Option<u64>,
@@ -275,7 +285,7 @@ pub(crate) fn main() -> ExitCode {
 fn command(cli: Cli) -> anyhow::Result<Exit> {
     let folder = cli.scenarios.as_deref();
     match cli.command {
-        None => fuzz::fuzz(folder, &FuzzArgs::default()),
+        None => fuzz::default_campaign(folder),
         Some(Command::Run(args)) => run::run(&args),
         Some(Command::Fuzz(args)) => fuzz::fuzz(folder, &args),
         Some(Command::Explore(args)) => explore::explore(&args),

@@ -20,16 +20,17 @@ use std::rc::Rc;
 
 use ackward::rules::Timeout;
 use ackward::storage::Durability;
+use rand_chacha::rand_core::RngCore;
 
 use crate::choice::{Action, Chooser, Decision, Deviation};
 use crate::computer::{
-    Context, End, Ending, Event, ProcessSpec, Recording, Simulation, SimulationOptions, Struck, World,
-    current,
+    Context, End, Ending, Event, ProcessSpec, Recording, Simulation, SimulationOptions, Struck,
+    TurmoilOptions, World, current,
 };
 use crate::judge::{
     self, Judged, Judges, Milestone, Milestones, NO_PANIC, SETTLES, STOPS_IN_TIME, Violation, Watch,
 };
-use crate::scenario::Scenario;
+use crate::scenario::{Net, Scenario};
 
 pub use chooser::{SceneChooser, probabilities};
 pub use fault::SimFault;
@@ -232,6 +233,10 @@ fn settings(scenario: &Scenario, seed: u64, recording: Recording) -> SimulationO
         slow_ms: span(scenario.faults.slow_ms.min(), scenario.faults.slow_ms.max()),
         clock_jump_ms: span(scenario.faults.clock_jump_ms.min(), scenario.faults.clock_jump_ms.max()),
         recording,
+        turmoil: (scenario.net == Net::Turmoil).then(|| TurmoilOptions {
+            seed: crate::choice::stream(seed, crate::choice::stable_hash(b"turmoil")).next_u64(),
+            varies: scenario.faults.is_random(),
+        }),
         ..SimulationOptions::default()
     }
 }

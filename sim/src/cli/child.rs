@@ -10,7 +10,7 @@ use std::sync::mpsc;
 
 use ackward_sim::campaign::{self, Tally};
 use ackward_sim::explore::{self, Explored, Options, Path};
-use ackward_sim::scenario::Scenario;
+use ackward_sim::scenario::{Net, Scenario};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,8 @@ struct Request {
     file: String,
     /// Its text.
     text: String,
+    /// The name of the net that it runs on.
+    net: String,
     work: Work,
 }
 
@@ -87,7 +89,9 @@ impl Child {
     }
 
     fn ask(&mut self, entry: &Entry, work: Work) -> Result<Answer, String> {
-        let request = Request { file: entry.path.clone(), text: entry.text.clone(), work };
+        let (file, text) = (entry.path.clone(), entry.text.clone());
+        let net = entry.scenario.net.as_str().to_owned();
+        let request = Request { file, text, net, work };
         match self.exchange(&request) {
             Ok(Some(Answer::Panicked(text))) => Err(text),
             Ok(Some(answer)) => Ok(answer),
@@ -149,14 +153,19 @@ pub(crate) fn serve() -> anyhow::Result<Exit> {
         // The parent waits for each answer before it goes away, unless it was killed: then nobody wants one.
         std::process::exit(Exit::Held as i32);
     });
-    let mut known: Option<(String, Rc<Scenario>)> = None;
+    let mut known: Option<((String, String), Rc<Scenario>)> = None;
     for line in requests {
         let request: Request = serde_json::from_str(&line).context("a request of the parent")?;
-        let scenario = match known.take().filter(|(text, _)| *text == request.text) {
+        let Request { file, text, net, work } = request;
+        let scenario = match known.take().filter(|((known, on), _)| (known, on) == (&text, &net)) {
             Some((_, scenario)) => scenario,
-            None => Rc::new(Scenario::parse(&request.file, request.text.as_bytes())?),
+            None => {
+                let mut scenario = Scenario::parse(&file, text.as_bytes())?;
+                scenario.net = Net::parse(&net).context("the name of a net")?;
+                Rc::new(scenario)
+            }
         };
-        let answer = panics::guarded(|| answer(&scenario, request.work));
+        let answer = panics::guarded(|| answer(&scenario, work));
         let has_panicked = answer.is_err();
         let answer = answer.unwrap_or_else(Answer::Panicked);
         let mut answer = serde_json::to_vec(&answer)?;
@@ -168,7 +177,7 @@ pub(crate) fn serve() -> anyhow::Result<Exit> {
             // What the panic left behind could sway the next run.
             return Ok(Exit::Failed);
         }
-        known = Some((request.text, scenario));
+        known = Some(((text, net), scenario));
     }
     Ok(Exit::Held)
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use ackward_sim::scenario::Scenario;
+use ackward_sim::scenario::{Net, Scenario};
 use anyhow::{Context, bail};
 
 use super::text::shell_word;
@@ -20,6 +20,8 @@ pub(crate) struct Entry {
     /// The file's text.
     pub(crate) text: String,
     pub(crate) scenario: Scenario,
+    /// Whether it runs on another net than its own.
+    pub(crate) is_abroad: bool,
 }
 
 impl Entry {
@@ -28,7 +30,17 @@ impl Entry {
         let path = nearest(path);
         // Read once: what is fuzzed is what was checked, also from a pipe.
         let (scenario, text) = Scenario::load_with_text(&path)?;
-        Ok(Self { path: path.display().to_string(), text, scenario })
+        Ok(Self { path: path.display().to_string(), text, scenario, is_abroad: false })
+    }
+
+    /// The scenario on this net. What it expects to be reached now and then is known of its own net only.
+    pub(crate) fn on(mut self, net: Option<Net>) -> Self {
+        if let Some(net) = net.filter(|net| *net != self.scenario.net) {
+            self.scenario.net = net;
+            self.scenario.expect.sometimes.clear();
+            self.is_abroad = true;
+        }
+        self
     }
 
     /// Whether a seed decides anything but jitter.
@@ -38,12 +50,17 @@ impl Entry {
 
     /// The command that replays a seed.
     pub(crate) fn replay(&self, seed: u64) -> String {
-        format!("cargo sim run {} --seed {seed}", shell_word(&self.path))
+        format!("cargo sim run {} --seed {seed}{}", shell_word(&self.path), self.net_option())
     }
 
     /// The command that fuzzes a range of seeds.
     pub(crate) fn fuzz(&self, start: u64, seeds: u64) -> String {
-        format!("cargo sim fuzz {} --start {start} --seeds {seeds}", shell_word(&self.path))
+        let path = shell_word(&self.path);
+        format!("cargo sim fuzz {path} --start {start} --seeds {seeds}{}", self.net_option())
+    }
+
+    fn net_option(&self) -> String {
+        if self.is_abroad { format!(" --net {}", self.scenario.net.as_str()) } else { String::new() }
     }
 }
 

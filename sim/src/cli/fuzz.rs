@@ -5,6 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use ackward_sim::scenario::Net;
 use ackward_sim::twin;
 
 use super::folder::{Entry, entries};
@@ -16,6 +17,8 @@ use super::{Exit, FuzzArgs, jobs, json, panics, table, unless_closed};
 
 /// How long all scenarios take where nothing is said.
 const TIME: Duration = Duration::from_secs(20);
+/// How much of it is turmoil's.
+const TURMOIL_TIME: Duration = Duration::from_secs(2);
 /// Seeds beyond this are not run, however long the time.
 const SEEDS_MAX: u64 = 1_000_000_000;
 
@@ -26,22 +29,44 @@ pub(crate) struct Finding {
     pub(crate) problem: Option<Problem>,
 }
 
-/// Runs the command.
+/// Runs `cargo sim fuzz`.
 pub(crate) fn fuzz(folder: Option<&Path>, args: &FuzzArgs) -> anyhow::Result<Exit> {
-    let entries = entries(folder, &args.files)?;
     panics::keep_quiet();
     let began = Instant::now();
+    let entries = entries(folder, &args.files)?.into_iter().map(|entry| entry.on(args.net)).collect();
     let findings = campaign(entries, args, began)?;
-    let problems = findings.iter().filter_map(|finding| finding.problem.as_ref());
-    let exit = problems.map(|problem| problem.exit).max().unwrap_or(Exit::Held);
-    let mut output = io::stdout().lock();
-    let printed = if args.json {
-        json::findings(&mut output, &findings, began.elapsed())
-    } else {
-        table::print(&mut output, &findings)
+    let printed = |output: &mut io::StdoutLock<'_>| {
+        if args.json {
+            json::findings(output, &findings, began.elapsed())
+        } else {
+            table::print(output, &findings, &[])
+        }
     };
-    unless_closed(printed.and_then(|()| output.flush()).map_err(Into::into))?;
-    Ok(exit)
+    unless_closed(print(printed))?;
+    Ok(exit(&findings))
+}
+
+/// Runs `cargo sim`: every scenario on its own net, and at the end every scenario on turmoil.
+pub(crate) fn default_campaign(folder: Option<&Path>) -> anyhow::Result<Exit> {
+    let all = entries(folder, &[])?;
+    let abroad = all.iter().cloned().map(|entry| entry.on(Some(Net::Turmoil)));
+    let abroad: Vec<_> = abroad.filter(|entry| entry.is_abroad).collect();
+    let share = |time| FuzzArgs { time: Some(time), ..FuzzArgs::default() };
+    let at_home = campaign(all, &share(TIME - TURMOIL_TIME), Instant::now())?;
+    let abroad = campaign(abroad, &share(TURMOIL_TIME), Instant::now())?;
+    unless_closed(print(|output| table::print(output, &at_home, &abroad)))?;
+    Ok(exit(&at_home).max(exit(&abroad)))
+}
+
+fn exit(findings: &[Finding]) -> Exit {
+    let problems = findings.iter().filter_map(|finding| finding.problem.as_ref());
+    problems.map(|problem| problem.exit).max().unwrap_or(Exit::Held)
+}
+
+fn print(what: impl FnOnce(&mut io::StdoutLock<'_>) -> io::Result<()>) -> anyhow::Result<()> {
+    let mut output = io::stdout().lock();
+    what(&mut output)?;
+    Ok(output.flush()?)
 }
 
 fn campaign(entries: Vec<Entry>, args: &FuzzArgs, began: Instant) -> anyhow::Result<Vec<Finding>> {
@@ -87,7 +112,7 @@ fn shrink(entry: &Entry, problem: &mut Problem, args: &FuzzArgs) {
 
 /// Where nothing is left to chance, more seeds than the scenario asks for show nothing new.
 fn seeds_that_matter(entry: &Entry) -> u64 {
-    if entry.is_random() { SEEDS_MAX } else { entry.scenario.expect.seeds.unsigned_abs() }
+    if entry.scenario.faults.is_random() { SEEDS_MAX } else { entry.scenario.expect.seeds.unsigned_abs() }
 }
 
 fn message(entry: &Entry, outcome: &Outcome) -> String {

@@ -24,6 +24,7 @@ struct Campaign<'a> {
 #[derive(Serialize)]
 struct ScenarioJson<'a> {
     file: &'a str,
+    net: &'static str,
     verdict: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<ProblemJson<'a>>,
@@ -68,6 +69,7 @@ struct Timings<'a> {
 #[derive(Serialize)]
 struct Timing<'a> {
     file: &'a str,
+    net: &'static str,
     seconds: f64,
     seeds_per_second: f64,
 }
@@ -93,6 +95,7 @@ fn scenario(finding: &Finding) -> ScenarioJson<'_> {
     let faults = Kind::ALL.iter().map(|kind| (kind.as_str(), counts(*kind)));
     ScenarioJson {
         file: &entry.path,
+        net: entry.scenario.net.as_str(),
         verdict: problem.as_ref().map_or_else(|| outcome.good_word(entry), |problem| problem.word.clone()),
         problem: problem.as_ref().map(problem_json),
         seeds: tally.seeds,
@@ -119,12 +122,18 @@ fn problem_json(problem: &Problem) -> ProblemJson<'_> {
 
 fn timing(finding: &Finding) -> Timing<'_> {
     let Finding { entry, outcome: Outcome { seconds, tally, .. }, .. } = finding;
-    Timing { file: &entry.path, seconds: *seconds, seeds_per_second: tally.seeds as f64 / seconds.max(1e-6) }
+    Timing {
+        file: &entry.path,
+        net: entry.scenario.net.as_str(),
+        seconds: *seconds,
+        seeds_per_second: tally.seeds as f64 / seconds.max(1e-6),
+    }
 }
 
 #[derive(Serialize)]
 struct Run<'a> {
     file: &'a str,
+    net: &'static str,
     seed: u64,
     hash: String,
     verdict: &'a str,
@@ -170,6 +179,7 @@ pub(crate) fn run(
     let events = report.events.iter();
     let run = Run {
         file: &entry.path,
+        net: entry.scenario.net.as_str(),
         seed: report.seed,
         hash: format!("{:016x}", report.hash),
         verdict,

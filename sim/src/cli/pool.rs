@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ackward_sim::campaign::Sample;
+use ackward_sim::scenario::Net;
 
 use super::child::Child;
 use super::folder::Entry;
@@ -63,12 +64,12 @@ impl Pool {
         on_progress: &(dyn Fn(&Outcome) + Sync),
     ) -> anyhow::Result<Outcome> {
         let began = Instant::now();
-        let shared = Shared {
-            entry,
-            chunks: Mutex::new(Chunks::new(start, budget, began)),
-            outcome: Mutex::default(),
-            on_progress,
-        };
+        let mut chunks = Chunks::new(start, budget, began);
+        if entry.scenario.net == Net::Turmoil && chunks.until.is_some() {
+            // A seed may take long there: the first chunk is to find out.
+            chunks.size = 1;
+        }
+        let shared = Shared { entry, chunks: Mutex::new(chunks), outcome: Mutex::default(), on_progress };
         std::thread::scope(|scope| {
             let threads: Vec<_> =
                 self.places.iter_mut().map(|place| scope.spawn(|| shared.work(place))).collect();

@@ -20,7 +20,7 @@ const SAMPLE_SEEDS: u64 = 99;
 
 /// Runs the command.
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
-    let entry = Entry::load(&args.file)?;
+    let entry = Entry::load(&args.file)?.on(args.net);
     panics::keep_quiet();
     let recording = if args.trace { Recording::Calls } else { Recording::Story };
     let (report, outcome) = run_twice(&entry, args.seed, recording).map_err(anyhow::Error::msg)?;

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use ackward_sim::choice::Kind;
+use ackward_sim::scenario::Net;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 /// The units of a duration, longest name first so that `ms` is not read as `s`.
 const UNITS: &[(&str, f64)] = &[("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0)];
@@ -38,6 +40,12 @@ pub(crate) fn kind(text: &str) -> Result<String, String> {
     let known: Vec<_> = Kind::ALL.iter().skip(1).map(|kind| kind.as_str()).collect();
     let found = known.iter().find(|word| **word == text);
     found.map(ToString::to_string).ok_or_else(|| format!("allowed: one of {}", known.join(", ")))
+}
+
+/// Reads the name of a net.
+pub(crate) fn net() -> impl TypedValueParser<Value = Net> {
+    PossibleValuesParser::new(Net::ALL.iter().map(|net| net.as_str()))
+        .map(|name| Net::parse(&name).unwrap_or_default())
 }
 
 /// `1234567` as `1,234,567`.

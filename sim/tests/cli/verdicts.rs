@@ -45,6 +45,68 @@ fn more(command: &str) -> &'static [&'static str] {
     if command == "run" { &["--seed", "3"] } else { &["--start", "3", "--seeds", "4"] }
 }
 
+/// On another net than its own a scenario's failure ends with a command that names the net, and is that failure again.
+#[test]
+fn a_failure_on_turmoil_is_shown_again_by_its_command() {
+    let folder = folder(&[("late.toml", LATE)]);
+    let file = folder.path().join("late.toml");
+    let output = sim(&["fuzz", file.to_str().unwrap(), "--net", "turmoil", "--start", "3", "--seeds", "1"]);
+    let text = text_of(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let command = text.lines().last().unwrap();
+    assert!(command.ends_with("--seed 3 --net turmoil"), "{command}");
+    let args: Vec<_> = command.split(' ').skip(2).collect();
+    let again = sim(&args);
+    assert_eq!(again.status.code(), Some(1), "{}", text_of(&again.stderr));
+    assert_eq!(text_of(&again.stdout).lines().last(), Some(command));
+    assert!(text_of(&again.stdout).contains("seed 3 breaks settles"));
+}
+
+/// `net = "turmoil"` in a file is what `--net turmoil` says for any file; there, its expectations are judged.
+#[test]
+fn a_scenario_can_have_turmoil_as_its_own_net() {
+    let own = format!("net = \"turmoil\"\n{PLAIN}[expect]\nsometimes = [\"dead-permanent\"]\nseeds = 3\n");
+    let other = own.replace("net = \"turmoil\"\n", "");
+    let folder = folder(&[("own.toml", &own), ("other.toml", &other)]);
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let hash = |args: &[&str]| {
+        let run: serde_json::Value = serde_json::from_slice(&sim(args).stdout).unwrap();
+        run["hash"].as_str().unwrap().to_owned()
+    };
+    let there = hash(&["run", &path("own.toml"), "--json"]);
+    assert_eq!(hash(&["run", &path("other.toml"), "--net", "turmoil", "--json"]), there);
+    assert_ne!(hash(&["run", &path("other.toml"), "--json"]), there);
+    assert_ne!(hash(&["run", &path("own.toml"), "--net", "built-in", "--json"]), there);
+    let judged = sim(&["fuzz", &path("own.toml"), "--seeds", "3"]);
+    assert_eq!(judged.status.code(), Some(1), "{}", text_of(&judged.stdout));
+    let unjudged = sim(&["fuzz", &path("other.toml"), "--net", "turmoil", "--seeds", "3"]);
+    assert_eq!(unjudged.status.code(), Some(0), "{}", text_of(&unjudged.stdout));
+}
+
+/// What runs without any argument gives turmoil its share, and a failure there is a failure.
+#[test]
+fn the_default_campaign_runs_every_scenario_on_turmoil_too() {
+    let folder = folder(&[("plain.toml", PLAIN)]);
+    let output = sim(&["--scenarios", folder.path().to_str().unwrap()]);
+    let text = text_of(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let line = text.lines().last().unwrap();
+    assert!(
+        line.starts_with("with turmoil as the net: 1 scenarios, ") && line.ends_with("all held"),
+        "{line}"
+    );
+    // It fails on any net, so the last line is a command of either.
+    let folder = super::folder(&[("late.toml", LATE)]);
+    let output = sim(&["--scenarios", folder.path().to_str().unwrap()]);
+    let text = text_of(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("with turmoil as the net: 1 scenarios, ") && text.contains("1 did not hold"),
+        "{text}"
+    );
+    assert!(text.lines().last().unwrap().ends_with("--seed 1 --net turmoil"), "{text}");
+}
+
 #[test]
 fn what_is_never_reached_exits_1_once_enough_seeds_were_run() {
     let text = format!("{PLAIN}[expect]\nsometimes = [\"done\", \"dead-permanent\"]\nseeds = 5\n");

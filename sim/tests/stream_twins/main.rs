@@ -9,6 +9,7 @@ mod reader;
 mod store;
 
 use ackward_sim::campaign;
+use ackward_sim::scenario::Net;
 use ackward_sim::scene;
 use consumer::Twins;
 use flaw::Flaw;
@@ -21,6 +22,13 @@ fn every_mistake_is_found_and_replays() {
     let _alone = common::alone();
     let table = common::hunt::table::<Twins, _>("stream_twins", Flaw::ALL, flaw::make);
     common::assert_snapshot("broken-stream-twins", &table);
+}
+
+#[test]
+fn mistakes_are_found_on_turmoil_too() {
+    let _alone = common::alone();
+    let table = common::hunt::table_on::<Twins, _>(Net::Turmoil, "stream_twins", Flaw::ALL, flaw::make);
+    common::assert_snapshot("broken-stream-twins-turmoil", &table);
 }
 
 /// Tells the story of a finding, as the printed command says.
