@@ -1,6 +1,7 @@
 //! The simulated computer: machines with disks, processes that can be stopped, killed or lose power at any
 //! call into the operating system, and virtual time. It knows nothing of any queue: SQLite runs on it
-//! unmodified, through a VFS named [`VFS_NAME`], and any code over rusqlite connections can be its program.
+//! unmodified, through a VFS named [`VFS_NAME`], and any code over rusqlite connections can be its program. Its
+//! processes run on a discrete-event executor with a network of its own, or on turmoil's hosts ([`TurmoilOptions`]).
 
 mod disk;
 mod ffi;
