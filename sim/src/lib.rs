@@ -13,4 +13,5 @@ pub mod scenario;
 pub mod scene;
 pub mod shrink;
 pub mod sqlite_file;
+pub mod strategy;
 pub mod twin;

@@ -49,7 +49,9 @@ pub(crate) fn explore(args: &ExploreArgs) -> anyhow::Result<Exit> {
     let failure = search.explored.failure.as_ref();
     let expected = entry.scenario.expect.fails.as_deref();
     let notes = match failure {
-        Some(failed) if !args.after.no_shrink => shrunk(&entry, failed, &options, args),
+        Some(failed) if !args.after.no_shrink && Some(failed.property.as_str()) != expected => {
+            shrunk(&entry, failed, &options, args)
+        }
         _ => Vec::new(),
     };
     let mut output = io::BufWriter::new(io::stdout().lock());
@@ -249,7 +251,12 @@ fn tell(
         let (runs, states) = (grouped(search.explored.runs), grouped(search.explored.states.len() as u64));
         return writeln!(output, "complete to depth {depth}: {runs} runs, {states} final states");
     };
-    writeln!(output, "{}: a run with {depth} deviations breaks {}", entry.path, failed.property)?;
+    let with = match depth {
+        0 => "without any deviation".to_owned(),
+        1 => "with one deviation".to_owned(),
+        _ => format!("with {depth} deviations"),
+    };
+    writeln!(output, "{}: a run {with} breaks {}", entry.path, failed.property)?;
     let lines = failed.detail.lines().chain(failed.deviations.iter().map(String::as_str));
     for line in lines.chain(notes.iter().map(String::as_str)) {
         writeln!(output, "  {line}")?;
