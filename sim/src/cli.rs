@@ -9,6 +9,7 @@
 
 mod bench;
 mod child;
+mod explain;
 mod explore;
 mod folder;
 mod fuzz;
@@ -22,6 +23,7 @@ mod shrink;
 mod table;
 mod text;
 mod verify;
+mod xray;
 
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
@@ -31,6 +33,7 @@ use std::time::Duration;
 
 use ackward_sim::exec;
 use ackward_sim::findability::HitRate;
+use ackward_sim::strategy::Strategy;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -99,6 +102,12 @@ enum Command {
     #[command(after_help = "Example:
   cargo sim shrink scenarios/canaries/finish-ignores-expiry.toml --seed 1 --out -")]
     Shrink(ShrinkArgs),
+    /// Shows where in a failing run its failure becomes certain, and the nearest run that passes.
+    ///
+    /// The run is kept up to each of its deviations and drawn anew from there on.
+    #[command(after_help = "Example:
+  cargo sim explain scenarios/canaries/finish-ignores-expiry.toml --seed 1")]
+    Explain(ExplainArgs),
     /// Runs as many seeds as must be clean before a fix can be believed.
     #[command(after_help = "Example:
   cargo sim verify scenarios/storm.toml --was 3/1000 --confidence 99")]
@@ -158,6 +167,9 @@ struct RunArgs {
     json: bool,
     #[command(flatten)]
     after: AfterArgs,
+    /// How a seed becomes answers: uniform, pct, swarm or mix. Default mix.
+    #[arg(long, value_name = "STRATEGY", value_parser = Strategy::parse)]
+    strategy: Option<Strategy>,
 }
 
 #[derive(Args)]
@@ -202,6 +214,27 @@ struct ShrinkArgs {
     /// How many runs it may take at most, 1 to 1000000. Default 3000.
     #[arg(long, value_name = "N", value_parser = text::whole(1, 1_000_000))]
     runs: Option<u64>,
+    /// How a seed becomes answers: uniform, pct, swarm or mix. Default mix.
+    #[arg(long, value_name = "STRATEGY", value_parser = Strategy::parse)]
+    strategy: Option<Strategy>,
+}
+
+#[derive(Args)]
+struct ExplainArgs {
+    /// The scenario file.
+    file: PathBuf,
+    /// The seed that fails, 0 to 2^63-1.
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
+    seed: u64,
+    /// How often the rest of the run is drawn anew at each point, 1 to 10000.
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = text::whole(1, 10_000))]
+    samples: u64,
+    /// Print one JSON object instead.
+    #[arg(long)]
+    json: bool,
+    /// How a seed becomes answers: uniform, pct, swarm or mix. Default mix.
+    #[arg(long, value_name = "STRATEGY", value_parser = Strategy::parse)]
+    strategy: Option<Strategy>,
 }
 
 #[derive(Args)]
@@ -220,6 +253,9 @@ struct VerifyArgs {
     /// How many processes run at a time, 1 to 256; else one a core.
     #[arg(long, value_name = "N", value_parser = text::whole(1, 256))]
     jobs: Option<u64>,
+    /// How a seed becomes answers: uniform, pct, swarm or mix. Default mix.
+    #[arg(long, value_name = "STRATEGY", value_parser = Strategy::parse)]
+    strategy: Option<Strategy>,
 }
 
 #[derive(Args, Default)]
@@ -244,6 +280,15 @@ struct FuzzArgs {
     json: bool,
     #[command(flatten)]
     after: AfterArgs,
+    /// How a seed becomes answers: uniform, pct, swarm or mix. Default mix.
+    #[arg(long, value_name = "STRATEGY", value_parser = Strategy::parse)]
+    strategy: Option<Strategy>,
+    /// The share of seeds, 0 to 1, that is run again in the same process and in a fresh one. Default 0.01.
+    #[arg(long, value_name = "SHARE", value_parser = text::share)]
+    xray: Option<f64>,
+    /// Fail where a kind of fault that is switched on never had an effect.
+    #[arg(long)]
+    strict: bool,
 }
 
 /// What is done about a failure.
@@ -280,6 +325,7 @@ fn command(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Fuzz(args)) => fuzz::fuzz(folder, &args),
         Some(Command::Explore(args)) => explore::explore(&args),
         Some(Command::Shrink(args)) => shrink::shrink(&args),
+        Some(Command::Explain(args)) => explain::explain(&args),
         Some(Command::Verify(args)) => verify::verify(&args),
         Some(Command::Exec { dir }) => {
             let terminal = io::stderr().is_terminal();

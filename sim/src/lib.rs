@@ -5,6 +5,7 @@ pub mod campaign;
 pub mod choice;
 pub mod computer;
 pub mod exec;
+pub mod explain;
 pub mod explore;
 pub mod findability;
 pub mod judge;

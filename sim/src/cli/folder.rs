@@ -1,8 +1,10 @@
 //! Where scenario files are, and what they are called in what the user reads.
 
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
 use ackward_sim::scenario::Scenario;
+use ackward_sim::strategy::{Strategist, Strategy};
 use anyhow::{Context, bail};
 
 use super::text::shell_word;
@@ -20,6 +22,8 @@ pub(crate) struct Entry {
     /// The file's text.
     pub(crate) text: String,
     pub(crate) scenario: Scenario,
+    /// How its seeds become answers.
+    pub(crate) strategy: Strategy,
 }
 
 impl Entry {
@@ -28,7 +32,8 @@ impl Entry {
         let path = nearest(path);
         // Read once: what is fuzzed is what was checked, also from a pipe.
         let (scenario, text) = Scenario::load_with_text(&path)?;
-        Ok(Self { path: path.display().to_string(), text, scenario })
+        let strategy = Strategy::default();
+        Ok(Self { path: path.display().to_string(), text, scenario, strategy })
     }
 
     /// Whether a seed decides anything but jitter.
@@ -38,12 +43,32 @@ impl Entry {
 
     /// The command that replays a seed.
     pub(crate) fn replay(&self, seed: u64) -> String {
-        format!("cargo sim run {} --seed {seed}", shell_word(&self.path))
+        format!("cargo sim run {} --seed {seed}{}", shell_word(&self.path), self.asked_strategy())
     }
 
     /// The command that fuzzes a range of seeds.
     pub(crate) fn fuzz(&self, start: u64, seeds: u64) -> String {
-        format!("cargo sim fuzz {} --start {start} --seeds {seeds}", shell_word(&self.path))
+        let (path, strategy) = (shell_word(&self.path), self.asked_strategy());
+        format!("cargo sim fuzz {path} --start {start} --seeds {seeds}{strategy}")
+    }
+
+    /// What a command must say to have the same strategy.
+    pub(crate) fn asked_strategy(&self) -> String {
+        if self.strategy == Strategy::default() {
+            String::new()
+        } else {
+            format!(" --strategy {}", self.strategy)
+        }
+    }
+
+    /// The same with another strategy.
+    pub(crate) fn by(self, strategy: Option<Strategy>) -> Self {
+        Self { strategy: strategy.unwrap_or_default(), ..self }
+    }
+
+    /// Who runs its seeds.
+    pub(crate) fn strategist(&self) -> Strategist {
+        Strategist::new(Rc::new(self.scenario.clone()), self.strategy)
     }
 }
 

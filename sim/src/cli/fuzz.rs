@@ -2,20 +2,21 @@
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use ackward_sim::twin;
+use ackward_sim::campaign::Share;
 
 use super::folder::{Entry, entries};
 use super::outcome::{Outcome, Problem};
 use super::pool::{Budget, Pool};
 use super::progress::Progress;
 use super::shrink::automatic;
-use super::{Exit, FuzzArgs, jobs, json, panics, table, unless_closed};
+use super::{Exit, FuzzArgs, jobs, json, panics, table, unless_closed, xray};
 
 /// How long all scenarios take where nothing is said.
 const TIME: Duration = Duration::from_secs(20);
+/// The share of seeds that is run again where nothing is said.
+const XRAY: f64 = 0.01;
 /// Seeds beyond this are not run, however long the time.
 const SEEDS_MAX: u64 = 1_000_000_000;
 
@@ -28,7 +29,7 @@ pub(crate) struct Finding {
 
 /// Runs the command.
 pub(crate) fn fuzz(folder: Option<&Path>, args: &FuzzArgs) -> anyhow::Result<Exit> {
-    let entries = entries(folder, &args.files)?;
+    let entries = entries(folder, &args.files)?.into_iter().map(|entry| entry.by(args.strategy)).collect();
     panics::keep_quiet();
     let began = Instant::now();
     let findings = campaign(entries, args, began)?;
@@ -64,8 +65,12 @@ fn campaign(entries: Vec<Entry>, args: &FuzzArgs, began: Instant) -> anyhow::Res
                 args.seeds.map_or_else(|| millis(began.elapsed()), |_| before + outcome.tally.seeds);
             progress.set(position, || message(&entry, outcome));
         };
-        let outcome = pool.run(&entry, args.start.unwrap_or(1), budget, &on_progress)?;
-        let mut problem = outcome.problem(&entry);
+        let xray = Share::new(args.xray.unwrap_or(XRAY));
+        let outcome = pool.run_with_xray(&entry, args.start.unwrap_or(1), budget, xray, &on_progress)?;
+        let mut problem = outcome.problem(&entry).or_else(|| outcome.inert(&entry).filter(|_| args.strict));
+        if let Some(problem) = problem.as_mut().filter(|problem| problem.exit == Exit::Nondeterministic) {
+            xray::explain(&entry, &outcome, problem);
+        }
         if let Some(problem) = problem.as_mut().filter(|_| !args.after.no_shrink) {
             shrink(&entry, problem, args);
         }
@@ -78,9 +83,8 @@ fn campaign(entries: Vec<Entry>, args: &FuzzArgs, began: Instant) -> anyhow::Res
 /// Makes the failure small that was found, and says in the problem's notes what came of it.
 fn shrink(entry: &Entry, problem: &mut Problem, args: &FuzzArgs) {
     let Some(seed) = problem.seed else { return };
-    let scenario = Rc::new(entry.scenario.clone());
     // A panic here has been counted as a death by whoever ran the seed.
-    if let Ok(report) = panics::guarded(|| twin::run(&scenario, seed, false)) {
+    if let Ok(report) = panics::guarded(|| entry.strategist().run(seed, false)) {
         problem.notes.extend(automatic(entry, &report, args.after.out.as_deref()));
     }
 }

@@ -37,6 +37,12 @@ pub(crate) fn print(output: &mut impl Write, findings: &[Finding]) -> io::Result
             writeln!(output, "{}: without any effect: {}", finding.entry.path, inert.join(", "))?;
         }
     }
+    for Finding { entry, outcome, .. } in findings {
+        for (deviation, seeds) in &outcome.tally.unmet {
+            let seeds = grouped(*seeds);
+            writeln!(output, "{}: warning: did not happen in {seeds} seeds: {deviation}", entry.path)?;
+        }
+    }
     for finding in findings {
         if let Some(problem) = &finding.problem {
             writeln!(output, "\n{}", problem.in_full(&finding.entry))?;

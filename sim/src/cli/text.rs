@@ -33,6 +33,12 @@ pub(crate) fn whole(least: u64, most: u64) -> impl Fn(&str) -> Result<u64, Strin
     }
 }
 
+/// Reads a share from 0 to 1.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "allowed: a number from 0 to 1, such as 0.01".to_owned())
+}
+
 /// Reads the word of a kind of deviation.
 pub(crate) fn kind(text: &str) -> Result<String, String> {
     let known: Vec<_> = Kind::ALL.iter().skip(1).map(|kind| kind.as_str()).collect();
