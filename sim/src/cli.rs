@@ -179,7 +179,8 @@ struct ExploreArgs {
     /// How many deviations a run has at most, 0 to 8.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = text::whole(0, 8))]
     depth: u64,
-    /// Only these kinds of deviations, separated by commas; else all.
+    /// These kinds of deviations, separated by commas, or all; else kills, power cuts, errors, preemptions, lost and
+    /// late messages.
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = text::kind)]
     kinds: Vec<String>,
     /// Leave nothing out, not even what another run stands for.

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::rc::Rc;
 
+use ackward_sim::choice::Kind;
 use ackward_sim::explore::{self, Options, Path};
 use ackward_sim::scenario::{Flaw, Scenario};
 
@@ -18,7 +19,8 @@ fn the_final_states_that_one_deviation_reaches() {
     let _alone = common::alone();
     for name in ["two-workers-one-job", "killed-before-commit", "stream-lost-ack"] {
         let scenario = common::scenario(name);
-        let explored = explore::explore(&scenario, 1, &Options::default());
+        let kinds = Kind::ALL.iter().map(|kind| kind.as_str().to_owned()).collect();
+        let explored = explore::explore(&scenario, 1, &Options { kinds, ..Options::default() });
         assert_eq!(explored.failure, None, "{name}");
         let mut text = format!(
             "{}\n\n{} runs, {} alternatives pruned, {} final states\n",
@@ -40,12 +42,24 @@ fn the_final_states_that_one_deviation_reaches() {
 fn pruning_is_sound_at_depth_1() {
     let _alone = common::alone();
     let redriven = "redrive-races-a-worker";
+    const ALL: [&str; 10] = [
+        "kill",
+        "power-cut",
+        "io-error",
+        "disk-full",
+        "switch",
+        "pick",
+        "stall",
+        "terminate",
+        "slow",
+        "reset",
+    ];
     for name in ["two-workers-one-job", "http-sigterm", redriven] {
-        assert_sound(name, &common::scenario(name), 1, &[]);
+        assert_sound(name, &common::scenario(name), 1, &ALL);
     }
     let broken =
         Scenario { system: Flaw::EffectApart, ..Scenario::clone(&common::scenario("killed-after-commit")) };
-    assert_sound("a twin", &Rc::new(broken), 1, &[]);
+    assert_sound("a twin", &Rc::new(broken), 1, &ALL);
 }
 
 #[test]
@@ -64,7 +78,8 @@ fn the_first_failure_has_the_fewest_deviations() {
         Scenario { deviations: Vec::new(), ..Scenario::clone(&common::scenario("two-workers-one-job")) };
     let broken = Rc::new(Scenario { system: Flaw::AnyTwoHundredIsOk, ..scenario.clone() });
     assert_eq!(explore::explore(&broken, 0, &Options::default()).failure, None);
-    let failed = explore::explore(&broken, 2, &Options::default()).failure.expect("it is found");
+    let answers = Options { kinds: vec!["wrong-reply".to_owned()], ..Options::default() };
+    let failed = explore::explore(&broken, 2, &answers).failure.expect("it is found");
     assert_eq!((failed.path.len(), failed.deviations.len()), (1, 1));
     let again = explore::run(&broken, &failed.path, &Options::default());
     assert_eq!(again.violations[0].property, failed.property);
