@@ -9,6 +9,7 @@
 
 mod bench;
 mod child;
+mod explain;
 mod explore;
 mod folder;
 mod fuzz;
@@ -22,6 +23,7 @@ mod shrink;
 mod table;
 mod text;
 mod verify;
+mod xray;
 
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
@@ -32,6 +34,7 @@ use std::time::Duration;
 use ackward_sim::exec;
 use ackward_sim::findability::HitRate;
 use ackward_sim::scenario::Net;
+use ackward_sim::strategy::Strategy;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -102,6 +105,12 @@ enum Command {
     #[command(after_help = "Example:
   cargo sim shrink scenarios/canaries/finish-ignores-expiry.toml --seed 1 --out -")]
     Shrink(ShrinkArgs),
+    /// Shows where in a failing run its failure becomes certain, and the nearest run that passes.
+    ///
+    /// The run is kept up to each of its deviations and drawn anew from there on.
+    #[command(after_help = "Example:
+  cargo sim explain scenarios/canaries/finish-ignores-expiry.toml --seed 1")]
+    Explain(ExplainArgs),
     /// Runs as many seeds as must be clean before a fix can be believed.
     #[command(after_help = "Example:
   cargo sim verify scenarios/storm.toml --was 3/1000 --confidence 99")]
@@ -153,9 +162,6 @@ struct RunArgs {
     /// The seed, 0 to 2^63-1.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
     seed: u64,
-    /// What carries the connections; else what the scenario says.
-    #[arg(long, value_name = "NET", value_parser = text::net())]
-    net: Option<Net>,
     /// Also list every call into the operating system with its point's name.
     #[arg(long)]
     trace: bool,
@@ -164,6 +170,8 @@ struct RunArgs {
     json: bool,
     #[command(flatten)]
     after: AfterArgs,
+    #[command(flatten)]
+    how: HowArgs,
 }
 
 #[derive(Args)]
@@ -173,7 +181,8 @@ struct ExploreArgs {
     /// How many deviations a run has at most, 0 to 8.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = text::whole(0, 8))]
     depth: u64,
-    /// Only these kinds of deviations, separated by commas; else all.
+    /// These kinds of deviations, separated by commas, or all; else kills, power cuts, errors, preemptions, lost and
+    /// late messages.
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = text::kind)]
     kinds: Vec<String>,
     /// Leave nothing out, not even what another run stands for.
@@ -208,6 +217,25 @@ struct ShrinkArgs {
     /// How many runs it may take at most, 1 to 1000000. Default 3000.
     #[arg(long, value_name = "N", value_parser = text::whole(1, 1_000_000))]
     runs: Option<u64>,
+    #[command(flatten)]
+    how: HowArgs,
+}
+
+#[derive(Args)]
+struct ExplainArgs {
+    /// The scenario file.
+    file: PathBuf,
+    /// The seed that fails, 0 to 2^63-1.
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
+    seed: u64,
+    /// How often the rest of the run is drawn anew at each point, 1 to 10000.
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = text::whole(1, 10_000))]
+    samples: u64,
+    /// Print one JSON object instead.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    how: HowArgs,
 }
 
 #[derive(Args)]
@@ -226,6 +254,8 @@ struct VerifyArgs {
     /// How many processes run at a time, 1 to 256; else one a core.
     #[arg(long, value_name = "N", value_parser = text::whole(1, 256))]
     jobs: Option<u64>,
+    #[command(flatten)]
+    how: HowArgs,
 }
 
 #[derive(Args, Default)]
@@ -242,10 +272,6 @@ struct FuzzArgs {
     /// The first seed, 0 to 2^63-1. Default 1.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
     start: Option<u64>,
-    /// What carries the connections; else what each scenario says. What a scenario expects to be reached now and
-    /// then is not judged on another net than its own.
-    #[arg(long, value_name = "NET", value_parser = text::net())]
-    net: Option<Net>,
     /// How many processes run at a time, 1 to 256; else one a core. Results do not depend on it.
     #[arg(long, value_name = "N", value_parser = text::whole(1, 256))]
     jobs: Option<u64>,
@@ -254,6 +280,26 @@ struct FuzzArgs {
     json: bool,
     #[command(flatten)]
     after: AfterArgs,
+    #[command(flatten)]
+    how: HowArgs,
+    /// The share of seeds, 0 to 1, that is run again in the same process and in a fresh one. Default 0.01.
+    #[arg(long, value_name = "SHARE", value_parser = text::share)]
+    xray: Option<f64>,
+    /// Fail where a kind of fault that is switched on never had an effect.
+    #[arg(long)]
+    strict: bool,
+}
+
+/// How a seed is run.
+#[derive(Args, Clone, Copy, Default)]
+struct HowArgs {
+    /// What carries the connections, built-in or turmoil; else what the scenario says. What a scenario expects to be
+    /// reached now and then is judged on its own net only.
+    #[arg(long, value_name = "NET", value_parser = text::net())]
+    net: Option<Net>,
+    /// How a seed becomes answers: uniform, pct, swarm or mix. Default mix.
+    #[arg(long, value_name = "STRATEGY", value_parser = Strategy::parse)]
+    strategy: Option<Strategy>,
 }
 
 /// What is done about a failure.
@@ -290,6 +336,7 @@ fn command(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Fuzz(args)) => fuzz::fuzz(folder, &args),
         Some(Command::Explore(args)) => explore::explore(&args),
         Some(Command::Shrink(args)) => shrink::shrink(&args),
+        Some(Command::Explain(args)) => explain::explain(&args),
         Some(Command::Verify(args)) => verify::verify(&args),
         Some(Command::Exec { dir }) => {
             let terminal = io::stderr().is_terminal();

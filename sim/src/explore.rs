@@ -23,6 +23,23 @@ use walker::Walker;
 
 pub use walker::{Step, values};
 
+/// What is tried where nothing is said: kills, power cuts, errors, preemptions, lost and late messages.
+pub const KINDS: &[Kind] = &[
+    Kind::Kill,
+    Kind::HookKill,
+    Kind::PowerCut,
+    Kind::Keep,
+    Kind::IoError,
+    Kind::FsyncError,
+    Kind::DiskFull,
+    Kind::HookError,
+    Kind::Switch,
+    Kind::Pick,
+    Kind::RequestLost,
+    Kind::ReplyLost,
+    Kind::Slow,
+];
+
 /// A run's deviations, in order.
 pub type Path = Vec<Step>;
 
@@ -33,7 +50,7 @@ pub struct Options {
     pub seed: u64,
     /// Whether alternatives are left out that another one stands for.
     pub prunes: bool,
-    /// The words of the kinds of events that are tried; all where it is empty.
+    /// The words of the kinds of events that are tried; those of [`KINDS`] where it is empty.
     pub kinds: Vec<String>,
 }
 
@@ -45,7 +62,10 @@ impl Default for Options {
 
 impl Options {
     fn tries(&self, kind: Kind) -> bool {
-        self.kinds.is_empty() || self.kinds.iter().any(|word| word == kind.as_str())
+        if self.kinds.is_empty() {
+            return KINDS.contains(&kind);
+        }
+        self.kinds.iter().any(|word| word == kind.as_str())
     }
 }
 

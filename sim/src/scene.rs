@@ -22,7 +22,7 @@ use ackward::rules::Timeout;
 use ackward::storage::Durability;
 use rand_chacha::rand_core::RngCore;
 
-use crate::choice::{Action, Chooser, Decision, Deviation};
+use crate::choice::{Action, Chooser, Decision, Deviation, Kind};
 use crate::computer::{
     Context, End, Ending, Event, ProcessSpec, Recording, Simulation, SimulationOptions, Struck,
     TurmoilOptions, World, current,
@@ -209,7 +209,8 @@ fn stopped(context: &Context, stage: &Stage, grace_ms: i64) {
     judge::with(|judges, world| {
         judges.milestones.reach(Milestone::Stopped);
         let took_ms = (world.now_us() - told_us) / 1_000;
-        if took_ms > grace_ms + STOP_SLACK_MS && stage.scenario.faults.stall.get() == 0.0 {
+        let was_stalled = world.times_chosen(Kind::Stall) > 0;
+        if took_ms > grace_ms + STOP_SLACK_MS && !was_stalled && stage.scenario.faults.stall.get() == 0.0 {
             let detail = format!(
                 "process {} ended {took_ms} ms after it was told to, allowed: {grace_ms}",
                 context.process

@@ -8,9 +8,11 @@ use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::sync::mpsc;
 
-use ackward_sim::campaign::{self, Tally};
+use ackward_sim::campaign::{self, Share, Tally};
+use ackward_sim::computer::Recording;
 use ackward_sim::explore::{self, Explored, Options, Path};
 use ackward_sim::scenario::{Net, Scenario};
+use ackward_sim::strategy::{Strategist, Strategy};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +28,7 @@ struct Request {
     text: String,
     /// The name of the net that it runs on.
     net: String,
+    strategy: Strategy,
     work: Work,
 }
 
@@ -33,7 +36,9 @@ struct Request {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Work {
     /// A range of seeds.
-    Seeds { start: u64, count: u64 },
+    Seeds { start: u64, count: u64, xray: Share },
+    /// One seed with every call, to be compared with another process's.
+    Story { seed: u64 },
     /// Paths of the exhaustive search.
     Paths { paths: Vec<Path>, options: Options },
     /// Everything with one more deviation than a path.
@@ -46,9 +51,13 @@ enum Answer {
     Tally(Box<Tally>),
     /// With the paths that may be expanded next, where any are to be.
     Explored(Box<Explored>, Vec<Path>),
+    Story(Vec<Told>),
     /// The simulator panicked; the process ends.
     Panicked(String),
 }
+
+/// An event of a run: virtual time in microseconds, the process, what happened.
+pub(crate) type Told = (i64, String, String);
 
 /// A running child.
 pub(crate) struct Child {
@@ -73,9 +82,23 @@ impl Child {
     }
 
     /// Runs seeds. An error says how the child died; it is of no use any more.
-    pub(crate) fn run(&mut self, entry: &Entry, start: u64, count: u64) -> Result<Tally, String> {
-        match self.ask(entry, Work::Seeds { start, count })? {
+    pub(crate) fn run(
+        &mut self,
+        entry: &Entry,
+        start: u64,
+        count: u64,
+        xray: Share,
+    ) -> Result<Tally, String> {
+        match self.ask(entry, Work::Seeds { start, count, xray })? {
             Answer::Tally(tally) => Ok(*tally),
+            _ => Err("a child process answered something else".to_owned()),
+        }
+    }
+
+    /// Runs one seed with every call.
+    pub(crate) fn story(&mut self, entry: &Entry, seed: u64) -> Result<Vec<Told>, String> {
+        match self.ask(entry, Work::Story { seed })? {
+            Answer::Story(events) => Ok(events),
             _ => Err("a child process answered something else".to_owned()),
         }
     }
@@ -89,9 +112,9 @@ impl Child {
     }
 
     fn ask(&mut self, entry: &Entry, work: Work) -> Result<Answer, String> {
-        let (file, text) = (entry.path.clone(), entry.text.clone());
+        let (file, text, strategy) = (entry.path.clone(), entry.text.clone(), entry.strategy);
         let net = entry.scenario.net.as_str().to_owned();
-        let request = Request { file, text, net, work };
+        let request = Request { file, text, net, strategy, work };
         match self.exchange(&request) {
             Ok(Some(Answer::Panicked(text))) => Err(text),
             Ok(Some(answer)) => Ok(answer),
@@ -125,9 +148,16 @@ fn died(status: ExitStatus) -> String {
     format!("a child process died ({status})")
 }
 
-fn answer(scenario: &Rc<Scenario>, work: Work) -> Answer {
+fn answer(strategist: &Strategist, work: Work) -> Answer {
+    let scenario = strategist.scenario();
     match work {
-        Work::Seeds { start, count } => Answer::Tally(Box::new(campaign::run_named(scenario, start, count))),
+        Work::Seeds { start, count, xray } => {
+            Answer::Tally(Box::new(campaign::run_named(strategist, start, count, xray)))
+        }
+        Work::Story { seed } => {
+            let events = strategist.run(seed, Recording::Calls).events;
+            Answer::Story(events.into_iter().map(|event| (event.at_us, event.process, event.text)).collect())
+        }
         Work::Paths { paths, options } => {
             Answer::Explored(Box::new(explore::run_all(scenario, &paths, &options)), Vec::new())
         }
@@ -153,19 +183,22 @@ pub(crate) fn serve() -> anyhow::Result<Exit> {
         // The parent waits for each answer before it goes away, unless it was killed: then nobody wants one.
         std::process::exit(Exit::Held as i32);
     });
-    let mut known: Option<((String, String), Rc<Scenario>)> = None;
+    let mut known: Option<(String, String, Strategy, Strategist)> = None;
     for line in requests {
         let request: Request = serde_json::from_str(&line).context("a request of the parent")?;
-        let Request { file, text, net, work } = request;
-        let scenario = match known.take().filter(|((known, on), _)| (known, on) == (&text, &net)) {
-            Some((_, scenario)) => scenario,
+        let Request { file, text, net, strategy, work } = request;
+        let is_known = |(known, on, by, _): &(String, String, Strategy, Strategist)| {
+            (known, on, by) == (&text, &net, &strategy)
+        };
+        let strategist = match known.take().filter(is_known) {
+            Some((.., strategist)) => strategist,
             None => {
                 let mut scenario = Scenario::parse(&file, text.as_bytes())?;
                 scenario.net = Net::parse(&net).context("the name of a net")?;
-                Rc::new(scenario)
+                Strategist::new(Rc::new(scenario), strategy)
             }
         };
-        let answer = panics::guarded(|| answer(&scenario, work));
+        let answer = panics::guarded(|| answer(&strategist, work));
         let has_panicked = answer.is_err();
         let answer = answer.unwrap_or_else(Answer::Panicked);
         let mut answer = serde_json::to_vec(&answer)?;
@@ -177,7 +210,7 @@ pub(crate) fn serve() -> anyhow::Result<Exit> {
             // What the panic left behind could sway the next run.
             return Ok(Exit::Failed);
         }
-        known = Some(((text, net), scenario));
+        known = Some((text, net, strategy, strategist));
     }
     Ok(Exit::Held)
 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use ackward_sim::choice::Kind;
 use ackward_sim::explore::{self, Explored, Failed, Options, Path};
 use anyhow::bail;
 use serde::Serialize;
@@ -14,7 +15,7 @@ use super::child::{Child, Work};
 use super::folder::Entry;
 use super::progress::Progress;
 use super::shrink::automatic;
-use super::text::{grouped, shell_word};
+use super::text::{ALL, grouped, shell_word};
 use super::{Exit, ExploreArgs, jobs, json, panics, unless_closed};
 
 /// Paths that a child runs at a time on the first level.
@@ -44,12 +45,14 @@ struct Search {
 pub(crate) fn explore(args: &ExploreArgs) -> anyhow::Result<Exit> {
     let entry = Entry::load(&args.file)?;
     panics::keep_quiet();
-    let options = Options { seed: args.seed, prunes: !args.unpruned, kinds: args.kinds.clone() };
+    let options = Options { seed: args.seed, prunes: !args.unpruned, kinds: kinds(args) };
     let search = search(&entry, args, &options)?;
     let failure = search.explored.failure.as_ref();
     let expected = entry.scenario.expect.fails.as_deref();
     let notes = match failure {
-        Some(failed) if !args.after.no_shrink => shrunk(&entry, failed, &options, args),
+        Some(failed) if !args.after.no_shrink && Some(failed.property.as_str()) != expected => {
+            shrunk(&entry, failed, &options, args)
+        }
         _ => Vec::new(),
     };
     let mut output = io::BufWriter::new(io::stdout().lock());
@@ -61,6 +64,13 @@ pub(crate) fn explore(args: &ExploreArgs) -> anyhow::Result<Exit> {
     unless_closed(told.and_then(|()| output.flush()).map_err(Into::into))?;
     // A canary is to be caught.
     Ok(if failure.map(|failed| failed.property.as_str()) == expected { Exit::Held } else { Exit::Failed })
+}
+
+fn kinds(args: &ExploreArgs) -> Vec<String> {
+    if args.kinds.iter().any(|word| word == ALL) {
+        return Kind::ALL.iter().map(|kind| kind.as_str().to_owned()).collect();
+    }
+    args.kinds.clone()
 }
 
 fn search(entry: &Entry, args: &ExploreArgs, options: &Options) -> anyhow::Result<Search> {
@@ -249,7 +259,12 @@ fn tell(
         let (runs, states) = (grouped(search.explored.runs), grouped(search.explored.states.len() as u64));
         return writeln!(output, "complete to depth {depth}: {runs} runs, {states} final states");
     };
-    writeln!(output, "{}: a run with {depth} deviations breaks {}", entry.path, failed.property)?;
+    let with = match depth {
+        0 => "without any deviation".to_owned(),
+        1 => "with one deviation".to_owned(),
+        _ => format!("with {depth} deviations"),
+    };
+    writeln!(output, "{}: a run {with} breaks {}", entry.path, failed.property)?;
     let lines = failed.detail.lines().chain(failed.deviations.iter().map(String::as_str));
     for line in lines.chain(notes.iter().map(String::as_str)) {
         writeln!(output, "  {line}")?;

@@ -1,8 +1,10 @@
 //! Where scenario files are, and what they are called in what the user reads.
 
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
 use ackward_sim::scenario::{Net, Scenario};
+use ackward_sim::strategy::{Strategist, Strategy};
 use anyhow::{Context, bail};
 
 use super::text::shell_word;
@@ -22,6 +24,8 @@ pub(crate) struct Entry {
     pub(crate) scenario: Scenario,
     /// Whether it runs on another net than its own.
     pub(crate) is_abroad: bool,
+    /// How its seeds become answers.
+    pub(crate) strategy: Strategy,
 }
 
 impl Entry {
@@ -30,7 +34,8 @@ impl Entry {
         let path = nearest(path);
         // Read once: what is fuzzed is what was checked, also from a pipe.
         let (scenario, text) = Scenario::load_with_text(&path)?;
-        Ok(Self { path: path.display().to_string(), text, scenario, is_abroad: false })
+        let strategy = Strategy::default();
+        Ok(Self { path: path.display().to_string(), text, scenario, is_abroad: false, strategy })
     }
 
     /// The scenario on this net. What it expects to be reached now and then is known of its own net only.
@@ -50,17 +55,39 @@ impl Entry {
 
     /// The command that replays a seed.
     pub(crate) fn replay(&self, seed: u64) -> String {
-        format!("cargo sim run {} --seed {seed}{}", shell_word(&self.path), self.net_option())
+        format!("cargo sim run {} --seed {seed}{}", shell_word(&self.path), self.options())
     }
 
     /// The command that fuzzes a range of seeds.
     pub(crate) fn fuzz(&self, start: u64, seeds: u64) -> String {
         let path = shell_word(&self.path);
-        format!("cargo sim fuzz {path} --start {start} --seeds {seeds}{}", self.net_option())
+        format!("cargo sim fuzz {path} --start {start} --seeds {seeds}{}", self.options())
     }
 
-    fn net_option(&self) -> String {
-        if self.is_abroad { format!(" --net {}", self.scenario.net.as_str()) } else { String::new() }
+    /// What a command must say to have the same net and strategy.
+    pub(crate) fn options(&self) -> String {
+        let net =
+            if self.is_abroad { format!(" --net {}", self.scenario.net.as_str()) } else { String::new() };
+        net + &self.asked_strategy()
+    }
+
+    /// What a command must say to have the same strategy.
+    fn asked_strategy(&self) -> String {
+        if self.strategy == Strategy::default() {
+            String::new()
+        } else {
+            format!(" --strategy {}", self.strategy)
+        }
+    }
+
+    /// The same with another strategy.
+    pub(crate) fn by(self, strategy: Option<Strategy>) -> Self {
+        Self { strategy: strategy.unwrap_or_default(), ..self }
+    }
+
+    /// Who runs its seeds.
+    pub(crate) fn strategist(&self) -> Strategist {
+        Strategist::new(Rc::new(self.scenario.clone()), self.strategy)
     }
 }
 

@@ -2,23 +2,24 @@
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use ackward_sim::campaign::Share;
 use ackward_sim::scenario::Net;
-use ackward_sim::twin;
 
 use super::folder::{Entry, entries};
 use super::outcome::{Outcome, Problem};
 use super::pool::{Budget, Pool};
 use super::progress::Progress;
 use super::shrink::automatic;
-use super::{Exit, FuzzArgs, jobs, json, panics, table, unless_closed};
+use super::{Exit, FuzzArgs, jobs, json, panics, table, unless_closed, xray};
 
 /// How long all scenarios take where nothing is said.
 const TIME: Duration = Duration::from_secs(20);
 /// How much of it is turmoil's.
 const TURMOIL_TIME: Duration = Duration::from_secs(2);
+/// The share of seeds that is run again where nothing is said.
+const XRAY: f64 = 0.01;
 /// Seeds beyond this are not run, however long the time.
 const SEEDS_MAX: u64 = 1_000_000_000;
 
@@ -33,7 +34,8 @@ pub(crate) struct Finding {
 pub(crate) fn fuzz(folder: Option<&Path>, args: &FuzzArgs) -> anyhow::Result<Exit> {
     panics::keep_quiet();
     let began = Instant::now();
-    let entries = entries(folder, &args.files)?.into_iter().map(|entry| entry.on(args.net)).collect();
+    let entries = entries(folder, &args.files)?;
+    let entries = entries.into_iter().map(|entry| entry.on(args.how.net).by(args.how.strategy)).collect();
     let findings = campaign(entries, args, began)?;
     let printed = |output: &mut io::StdoutLock<'_>| {
         if args.json {
@@ -89,8 +91,12 @@ fn campaign(entries: Vec<Entry>, args: &FuzzArgs, began: Instant) -> anyhow::Res
                 args.seeds.map_or_else(|| millis(began.elapsed()), |_| before + outcome.tally.seeds);
             progress.set(position, || message(&entry, outcome));
         };
-        let outcome = pool.run(&entry, args.start.unwrap_or(1), budget, &on_progress)?;
-        let mut problem = outcome.problem(&entry);
+        let xray = Share::new(args.xray.unwrap_or(XRAY));
+        let outcome = pool.run_with_xray(&entry, args.start.unwrap_or(1), budget, xray, &on_progress)?;
+        let mut problem = outcome.problem(&entry).or_else(|| outcome.inert(&entry).filter(|_| args.strict));
+        if let Some(problem) = problem.as_mut().filter(|problem| problem.exit == Exit::Nondeterministic) {
+            xray::explain(&entry, &outcome, problem);
+        }
         if let Some(problem) = problem.as_mut().filter(|_| !args.after.no_shrink) {
             shrink(&entry, problem, args);
         }
@@ -103,9 +109,8 @@ fn campaign(entries: Vec<Entry>, args: &FuzzArgs, began: Instant) -> anyhow::Res
 /// Makes the failure small that was found, and says in the problem's notes what came of it.
 fn shrink(entry: &Entry, problem: &mut Problem, args: &FuzzArgs) {
     let Some(seed) = problem.seed else { return };
-    let scenario = Rc::new(entry.scenario.clone());
     // A panic here has been counted as a death by whoever ran the seed.
-    if let Ok(report) = panics::guarded(|| twin::run(&scenario, seed, false)) {
+    if let Ok(report) = panics::guarded(|| entry.strategist().run(seed, false)) {
         problem.notes.extend(automatic(entry, &report, args.after.out.as_deref()));
     }
 }

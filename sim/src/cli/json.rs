@@ -40,6 +40,8 @@ struct ScenarioJson<'a> {
     failed: u64,
     broken: &'a BTreeMap<String, Broken>,
     failures: &'a [Failure],
+    /// Deviations of the scenario that did not happen, and in how many seeds.
+    unmet: &'a BTreeMap<String, u64>,
     deaths: &'a [Death],
     nondeterministic: &'a [u64],
     cold: Option<Cold>,
@@ -109,6 +111,7 @@ fn scenario(finding: &Finding) -> ScenarioJson<'_> {
         failed: tally.failed,
         broken: &tally.broken,
         failures: &tally.failures,
+        unmet: &tally.unmet,
         deaths: &outcome.deaths,
         nondeterministic: &tally.nondeterministic,
         cold: outcome.cold,

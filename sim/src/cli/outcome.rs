@@ -94,7 +94,7 @@ impl Outcome {
         let cold = self.cold.map(|Cold { seed, warm, cold }| {
             (seed, format!("in one process its hash is {warm:016x}, in a fresh one {cold:016x}"))
         });
-        let (seed, detail) = warm.or(cold)?;
+        let (seed, detail) = warm.into_iter().chain(cold).min_by_key(|(seed, _)| *seed)?;
         let what = format!("seed {seed} is not deterministic");
         let command = entry.replay(seed);
         Some(Problem {
@@ -155,6 +155,13 @@ impl Outcome {
         Some(self.unseen(entry, "never reached", what))
     }
 
+    /// Kinds of faults that never had an effect, as a problem.
+    pub(crate) fn inert(&self, entry: &Entry) -> Option<Problem> {
+        let inert = self.tally.inert(&entry.scenario);
+        let what = format!("without any effect: {}", inert.join(", "));
+        (!inert.is_empty()).then(|| self.unseen(entry, "inert faults", what))
+    }
+
     fn unseen(&self, entry: &Entry, word: &str, what: String) -> Problem {
         let least = entry.scenario.expect.seeds;
         let detail = format!("seeds run: {}; expect.seeds is {least}", grouped(self.tally.seeds));
@@ -184,10 +191,11 @@ impl Problem {
 pub(crate) fn findability(entry: &Entry, rate: HitRate) -> String {
     let seeds = |confidence| grouped(rate.clean_seeds(confidence));
     format!(
-        "hit rate {rate}: after a fix, {} clean seeds give 95 % confidence and {} give 99 %: cargo sim verify {} --was {rate}",
+        "hit rate {rate}: after a fix, {} clean seeds give 95 % confidence and {} give 99 %: cargo sim verify {} --was {rate}{}",
         seeds(95),
         seeds(99),
-        shell_word(&entry.path)
+        shell_word(&entry.path),
+        entry.options()
     )
 }
 
@@ -205,7 +213,8 @@ mod tests {
     fn entry(more: &str) -> Entry {
         let text = format!("about = \"x\"\n[[job]]\nid = \"a\"\n[[worker]]\nname = \"w\"\n{more}");
         let scenario = Scenario::parse("x.toml", text.as_bytes()).unwrap();
-        Entry { path: "x.toml".to_owned(), text, scenario, is_abroad: false }
+        let strategy = ackward_sim::strategy::Strategy::default();
+        Entry { path: "x.toml".to_owned(), text, scenario, is_abroad: false, strategy }
     }
 
     fn broke(property: &str, seed: u64) -> Outcome {

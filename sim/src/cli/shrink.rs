@@ -7,7 +7,6 @@ use std::rc::Rc;
 
 use ackward_sim::scene::Report;
 use ackward_sim::shrink::{self, RUNS_MAX, Shrunk};
-use ackward_sim::twin;
 use anyhow::Context;
 
 use super::folder::{Entry, REGRESSIONS};
@@ -16,11 +15,11 @@ use super::{Exit, ShrinkArgs, panics, unless_closed};
 
 /// Runs the command.
 pub(crate) fn shrink(args: &ShrinkArgs) -> anyhow::Result<Exit> {
-    let entry = Entry::load(&args.file)?;
+    let entry = Entry::load(&args.file)?.on(args.how.net).by(args.how.strategy);
     panics::keep_quiet();
     let scenario = Rc::new(entry.scenario.clone());
     let (report, shrunk) = panics::guarded(|| {
-        let report = twin::run(&scenario, args.seed, false);
+        let report = entry.strategist().run(args.seed, false);
         let shrunk = shrink::shrink(&scenario, &report, args.runs.unwrap_or(RUNS_MAX));
         (report, shrunk)
     })

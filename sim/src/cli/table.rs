@@ -37,6 +37,12 @@ pub(crate) fn print(output: &mut impl Write, findings: &[Finding], abroad: &[Fin
             writeln!(output, "{}: without any effect: {}", finding.entry.path, inert.join(", "))?;
         }
     }
+    for Finding { entry, outcome, .. } in findings.iter().chain(abroad) {
+        for (deviation, seeds) in &outcome.tally.unmet {
+            let seeds = grouped(*seeds);
+            writeln!(output, "{}: warning: did not happen in {seeds} seeds: {deviation}", entry.path)?;
+        }
+    }
     print_share(output, abroad)?;
     // Last, so that the last line is a command that shows what is wrong.
     for finding in findings.iter().chain(abroad) {

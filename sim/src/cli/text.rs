@@ -35,11 +35,20 @@ pub(crate) fn whole(least: u64, most: u64) -> impl Fn(&str) -> Result<u64, Strin
     }
 }
 
-/// Reads the word of a kind of deviation.
+/// Reads a share from 0 to 1.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "allowed: a number from 0 to 1, such as 0.01".to_owned())
+}
+
+/// The word for all kinds of deviations.
+pub(crate) const ALL: &str = "all";
+
+/// Reads the word of a kind of deviation, or `all`.
 pub(crate) fn kind(text: &str) -> Result<String, String> {
     let known: Vec<_> = Kind::ALL.iter().skip(1).map(|kind| kind.as_str()).collect();
-    let found = known.iter().find(|word| **word == text);
-    found.map(ToString::to_string).ok_or_else(|| format!("allowed: one of {}", known.join(", ")))
+    let found = known.iter().chain([&ALL]).find(|word| **word == text);
+    found.map(ToString::to_string).ok_or_else(|| format!("allowed: one of {}, or all", known.join(", ")))
 }
 
 /// Reads the name of a net.

@@ -12,7 +12,7 @@ use super::{Exit, VerifyArgs, jobs, unless_closed};
 
 /// Runs the command.
 pub(crate) fn verify(args: &VerifyArgs) -> anyhow::Result<Exit> {
-    let mut entry = Entry::load(&args.file)?;
+    let mut entry = Entry::load(&args.file)?.on(args.how.net).by(args.how.strategy);
     // A canary that is no longer caught is what is asked for here; and what seeds ought to reach is not.
     entry.scenario.expect = Default::default();
     entry.scenario.expect.seeds = i64::MAX;

@@ -322,6 +322,12 @@ impl World {
         self.state.borrow().machines.get(machine)?.disk.read(name).map(look)
     }
 
+    /// How often a kind of event was chosen so far.
+    #[must_use]
+    pub fn times_chosen(&self, kind: Kind) -> u32 {
+        self.state.borrow().struck.chosen[kind as usize]
+    }
+
     /// Counts an effect of a kind of event.
     pub fn had_effect(&self, kind: Kind) {
         self.state.borrow_mut().struck.effective[kind as usize] += 1;

@@ -11,7 +11,7 @@
 //!   a wait.
 //! - **Preemption** (another process first, or a stall) before a call and after it are the same where the call
 //!   commutes with everything that others can do meanwhile: reading under the lock that keeps writers out. The last
-//!   stands for those before it. Writing under the lock that keeps readers out commutes as well, but only where
+//!   stands for those before it. Writing and syncing under the lock that keeps others out commutes as well, but only where
 //!   nothing can follow that asks what is on the disk at that moment (a kill, a cut): where it is the last deviation.
 //!
 //! Errors are never left out: each makes SQLite take another path.
@@ -69,7 +69,7 @@ const fn reads(role: Role) -> bool {
     matches!(role, Role::DbRead | Role::DbSize | Role::JournalRead | Role::JournalSize)
 }
 
-/// Calls that only change what a lock hides from others.
+/// Calls that only change what a lock hides from others, or what is durable of it.
 const fn writes(role: Role) -> bool {
-    matches!(role, Role::DbWrite | Role::JournalWrite)
+    matches!(role, Role::DbWrite | Role::JournalWrite | Role::DbSync | Role::JournalSync | Role::DirSync)
 }

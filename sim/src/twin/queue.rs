@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ackward::port::{Fault, FaultPoint};
 use ackward::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome, Ticket, Ttl};
@@ -15,7 +16,7 @@ use rusqlite::Connection;
 
 use super::inbox::InboxTwin;
 use super::sender::SenderTwin;
-use crate::computer::Context;
+use crate::computer::{Context, current};
 use crate::scenario::Flaw;
 use crate::scene::{Stage, System, http_sender};
 
@@ -38,6 +39,7 @@ impl System for Twins {
     type Store = Store;
 
     fn open_queue(path: &Path, options: &OpenOptions) -> Result<Twin, StorageError> {
+        leak();
         Ok(Twin { real: Queue::open(path, options)?, flaw: FLAW.get() })
     }
 
@@ -51,6 +53,16 @@ impl System for Twins {
 
     fn open_store(path: &Path, options: &OpenOptions) -> Result<Store, StorageError> {
         Store::open(path, options)
+    }
+}
+
+/// What outlives a run, where that is the mistake.
+fn leak() {
+    static OPENED: AtomicU64 = AtomicU64::new(0);
+    let opened = OPENED.fetch_add(1, Ordering::Relaxed);
+    if let (Flaw::LeaksBetweenRuns, Some(world)) = (FLAW.get(), current()) {
+        world.fold(opened);
+        world.note(|| format!("opens queue {opened} of this OS process"));
     }
 }
 
