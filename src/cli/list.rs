@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ackward::rules::Status;
-use ackward::storage::{Durability, JobRow, OpenOptions, Queue};
+use ackward::storage::{Durability, JobFilter, JobRow, OpenOptions, Queue};
 use clap::Args;
 use rusqlite::types::Value;
 
@@ -39,7 +39,9 @@ impl List {
     pub fn run(self) -> Result<(), Ended> {
         files::existing(&self.queue)?;
         let queue = Queue::open(&self.queue, &OpenOptions::new(Durability::Full).create(false))?;
-        for row in queue.list(self.status, self.after, self.limit)? {
+        for row in
+            queue.list(&JobFilter { status: self.status, ..JobFilter::default() }, self.after, self.limit)?
+        {
             if self.json { say(json(row)) } else { say(text(&row)) }
         }
         Ok(())
