@@ -11,8 +11,10 @@ use clap::Args;
 
 use super::exit::{Ended, Exit};
 use super::fault::EnvFault;
+use super::output::say;
 use super::secrets::SecretArgs;
-use super::{files, say, signals, timeout};
+use super::values::timeout;
+use super::{files, signals};
 
 /// Take events over HTTP, each at most once
 #[derive(Debug, Args)]
@@ -21,9 +23,9 @@ Example:
   ackward receive --listen 127.0.0.1:7410 --inbox inbox.db
   curl --json '{\"id\":\"cake\",\"qty\":3}' -H 'Idempotency-Key: \"cake\"' http://127.0.0.1:7410/jobs
 
-It takes POST on / and /jobs and answers 200 {\"ok\":true} once the event is committed, or was before. Otherwise
-{\"error\":CODE,\"message\":TEXT} and nothing is changed: 400 malformed, 401 signature or timestamp, 404 path, 405
-method, 408 body too slow, 413 body or 431 head too large, 415 content type, 422 the id was accepted with another
+It takes POST on / and /jobs and answers 200 {\"ok\":true} once the event is committed, or was before. Otherwise \
+{\"error\":CODE,\"message\":TEXT} and nothing is changed: 400 malformed, 401 signature or timestamp, 404 path, 405 \
+method, 408 body too slow, 413 body or 431 head too large, 415 content type, 422 the id was accepted with another \
 quantity, 503 not committed, to be tried again.
 
 Rows of the inbox are what tells a repeat from a new event. Never delete any whose job may still be sent or redriven.")]

@@ -1,19 +1,18 @@
 //! `ackward work`.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
 use ackward::adapter::{SystemClock, Threads, TokioNetwork};
 use ackward::port::Connect;
 use ackward::rules::{Invalid, Lease, Limits, Name, Timeout};
 use ackward::shell::{HttpSender, HttpSenderOptions, Target, Wake, WorkOptions, Worked, Worker, work};
-use ackward::storage::{Durability, OpenOptions, Queue, StorageError};
 use clap::Args;
 
 use super::exit::{Ended, Exit};
 use super::fault::EnvFault;
+use super::output::say;
+use super::queue_file::{Durable, QueueFile};
 use super::secrets::SecretArgs;
-use super::{files, jitter, name, say, seconds_ms, signals, timeout};
+use super::values::{lease, owner, timeout};
+use super::{jitter, signals};
 
 /// Deliver a queue's jobs over HTTP until stopped
 #[derive(Debug, Args)]
@@ -21,14 +20,13 @@ use super::{files, jitter, name, say, seconds_ms, signals, timeout};
 Example:
   ackward work --queue jobs.db --url http://127.0.0.1:7410/jobs --slots 4
 
-Each job is sent as POST {\"id\":…,\"qty\":…} with the id as Idempotency-Key. Only 200 {\"ok\":true} counts as done;
-4xx but 401, 403, 408, 409, 425 and 429 means dead; whatever leaves the outcome open is sent again when the lease
-ends, so the receiver must know repeats by their id. SIGTERM or Ctrl-C: nothing more is claimed, what is being sent
+Each job is sent as POST {\"id\":…,\"qty\":…} with the id as Idempotency-Key. Only 200 {\"ok\":true} counts as done; \
+4xx but 401, 403, 408, 409, 425 and 429 means dead; whatever leaves the outcome open is sent again when the lease \
+ends, so the receiver must know repeats by their id. SIGTERM or Ctrl-C: nothing more is claimed, what is being sent \
 is finished. With https:// the receiver's certificate must be trusted by the system, or stand in SSL_CERT_FILE.")]
 pub struct Work {
-    /// The queue's SQLite file
-    #[arg(long, env = "ACKWARD_QUEUE", value_name = "FILE")]
-    queue: PathBuf,
+    #[command(flatten)]
+    queue: QueueFile,
     /// The receiver, http:// or https://
     #[arg(long, env = "ACKWARD_URL", value_name = "URL", value_parser = target)]
     url: Target,
@@ -42,7 +40,7 @@ pub struct Work {
     )]
     slots: u32,
     /// The worker's name in the queue [default: worker-PID]
-    #[arg(long, env = "ACKWARD_OWNER", value_name = "NAME", value_parser = name)]
+    #[arg(long, env = "ACKWARD_OWNER", value_name = "NAME", value_parser = owner)]
     owner: Option<Name>,
     /// How long a job is leased, in seconds, up to 12 hours; renewed while it is being sent
     #[arg(long, env = "ACKWARD_LEASE", value_name = "SECONDS", default_value = "30", value_parser = lease)]
@@ -65,6 +63,8 @@ pub struct Work {
     /// How long what is being sent may take to end after SIGTERM, in seconds
     #[arg(long, env = "ACKWARD_GRACE", value_name = "SECONDS", default_value = "20", value_parser = timeout)]
     grace: Timeout,
+    #[command(flatten)]
+    durable: Durable,
     #[command(flatten)]
     secrets: SecretArgs,
     /// Print the summary as JSON
@@ -91,26 +91,25 @@ impl Work {
     async fn over(self, network: impl Connect) -> Result<(), Ended> {
         let options = self.options()?;
         let stop = signals::stop().map_err(|error| Ended::new(Exit::Failure, error))?;
-        files::existing(&self.queue)?;
-        let worker =
-            Worker { clock: SystemClock, blocking: Threads, fault: EnvFault::from_env()?, open: self.open() };
+        self.queue.check()?;
+        let worker = Worker {
+            clock: SystemClock,
+            blocking: Threads,
+            fault: EnvFault::from_env()?,
+            open: self.queue.open_to_work(self.durable),
+        };
         let target = self.url.clone();
         let sending = HttpSenderOptions { target, timeout: self.timeout, secrets: self.secrets.read()? };
         let sender = HttpSender::new(network, SystemClock, sending);
         let senders = vec![sender; usize::try_from(self.slots).unwrap_or(1)];
         tracing::info!(url = %self.url, owner = %options.owner, slots = self.slots, "working");
-        let worked = work(&worker, &options, senders, &jitter, &Wake::default(), stop).await?;
+        let worked = work(&worker, &options, senders, &jitter, &Wake::default(), stop).await;
+        let worked = worked.map_err(|error| self.queue.failed(&error))?;
         self.report(worked);
         if worked.cut > 0 {
             return Err(Ended::new(Exit::Cut, "what was being sent was cut off: the grace time was over"));
         }
         Ok(())
-    }
-
-    fn open(&self) -> impl Fn() -> Result<Queue, StorageError> + Clone + Send + 'static {
-        let path = self.queue.clone();
-        let options = OpenOptions::new(Durability::Full).create(false).busy_timeout(Duration::ZERO);
-        move || Queue::open(&path, &options)
     }
 
     fn options(&self) -> Result<WorkOptions, Invalid> {
@@ -144,8 +143,4 @@ impl Work {
 
 fn target(text: &str) -> Result<Target, String> {
     Target::parse(text).map_err(|error| error.to_string())
-}
-
-fn lease(text: &str) -> Result<Lease, String> {
-    Limits::WIDE.lease(seconds_ms(text)?).map_err(|error| error.to_string())
 }
