@@ -28,4 +28,6 @@ pub use signature::{
     Secret, Secrets, SignatureError, Signed, TOLERANCE_DEFAULT, WEBHOOK_ID, WEBHOOK_SIGNATURE,
     WEBHOOK_TIMESTAMP,
 };
-pub use worker::{Wake, WorkOptions, Worked, Worker, work};
+pub use worker::{
+    Extras, Happening, NoObserver, Observer, Wake, WorkOptions, Worked, Worker, work, work_observed,
+};
