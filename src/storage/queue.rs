@@ -87,6 +87,15 @@ impl Queue {
         list::list(&self.connection, filter, after, max)
     }
 
+    /// The last jobs that `filter` lets through, the last one first, at most `max` of them. Reads back to where it has
+    /// found so many.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    pub fn list_last(&self, filter: &JobFilter, max: usize) -> Result<Vec<JobRow>, StorageError> {
+        list::list_last(&self.connection, filter, max)
+    }
+
     /// Every job that is not finished, in no order.
     ///
     /// # Errors

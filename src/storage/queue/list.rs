@@ -31,12 +31,20 @@ pub struct JobFilter {
     pub id_prefix: Option<String>,
 }
 
-const LIST: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM jobs WHERE seq > ?1 AND (?2 IS NULL OR status = ?2) AND (?3 IS NULL OR reason = ?3) \
-     AND (?4 IS NULL OR substr(id, 1, length(?4)) = ?4) ORDER BY seq LIMIT ?5"
-);
+macro_rules! filtered {
+    ($order:literal) => {
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM jobs WHERE seq > ?1 AND (?2 IS NULL OR status = ?2) AND (?3 IS NULL OR reason = ?3) \
+             AND (?4 IS NULL OR substr(id, 1, length(?4)) = ?4) ORDER BY seq ",
+            $order,
+            " LIMIT ?5"
+        )
+    };
+}
+const LIST: &str = filtered!("");
+const LAST: &str = filtered!("DESC");
 const LIVE: &str = concat!("SELECT ", columns!(), " FROM jobs WHERE status = 'pending' OR status = 'leased'");
 const BY_ID: &str = concat!("SELECT ", columns!(), " FROM jobs WHERE id = ?1");
 const BY_SEQ: &str = concat!("SELECT ", columns!(), " FROM jobs WHERE seq = ?1");
@@ -52,6 +60,17 @@ pub(super) fn list(
     let (status, reason) = (filter.status.map(Status::as_str), filter.reason.map(Reason::as_str));
     let max = i64::try_from(max).unwrap_or(i64::MAX);
     read(connection, LIST, (after, status, reason, filter.id_prefix.as_deref(), max))
+}
+
+/// The last jobs that the filter lets through, the last one first.
+pub(super) fn list_last(
+    connection: &Connection,
+    filter: &JobFilter,
+    max: usize,
+) -> Result<Vec<JobRow>, StorageError> {
+    let (status, reason) = (filter.status.map(Status::as_str), filter.reason.map(Reason::as_str));
+    let max = i64::try_from(max).unwrap_or(i64::MAX);
+    read(connection, LAST, (i64::MIN, status, reason, filter.id_prefix.as_deref(), max))
 }
 
 /// Every job that is not finished, in no order.
