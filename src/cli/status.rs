@@ -27,9 +27,9 @@ pub struct StatusArgs {
 }
 
 /// Pages are small and local: who reads or asks slowly is cut off soon.
-const HEAD_SECONDS: f64 = 10.0;
+const HEAD_SECONDS: f64 = 5.0;
 const GRACE_SECONDS: f64 = 1.0;
-const CONNECTIONS_MAX: usize = 64;
+const CONNECTIONS_MAX: usize = 256;
 
 impl StatusArgs {
     /// Serves the board beside what fills it and beside `work`, until that is done. Where no page is wanted, only

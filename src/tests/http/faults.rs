@@ -59,6 +59,7 @@ fn m10_sigterm_during_a_release_ends_cleanly() {
         peer.execute_batch("BEGIN IMMEDIATE").unwrap();
         let mut worker = Process::start(&mut command);
         worker.says("working");
+        std::thread::sleep(Duration::from_millis(400));
         worker.terminate();
         std::thread::sleep(Duration::from_millis(100));
         peer.execute_batch("COMMIT").unwrap();

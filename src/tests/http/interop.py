@@ -84,7 +84,9 @@ def send(ticket):
 
 
 con = sqlite3.connect(QUEUE, isolation_level=None, timeout=0.05)
+con.execute("PRAGMA busy_timeout=10000")
 con.execute("PRAGMA synchronous=FULL")
+con.execute("PRAGMA busy_timeout=50")
 print("working", file=sys.stderr, flush=True)
 while True:
     ticket = claim(con)

@@ -112,9 +112,9 @@ fn ten_thousand_connections_are_outlived() {
     site.enqueue("cake", 3);
     let (worker, page) = start(&site, &receiver.address, &[]);
     for address in [&page, &receiver.address] {
-        for _ in 0..25 {
-            let some: Vec<_> = (0..200).filter_map(|_| TcpStream::connect(address).ok()).collect();
-            assert!(some.len() > 100, "connections are taken");
+        for _ in 0..34 {
+            let some: Vec<_> = (0..150).filter_map(|_| TcpStream::connect(address).ok()).collect();
+            assert!(some.len() == 150, "connections are taken");
         }
     }
     assert!(get(&page, "/healthz").ends_with("ok\n"));
