@@ -1,6 +1,6 @@
 """A worker of another make, by the contract alone (M7): claims, sends over HTTP, finishes, with sqlite3 only.
 
-Usage: interop.py QUEUE URL OWNER. Runs until it is killed.
+Usage: interop.py QUEUE URL OWNER LOG. Runs until it is killed; LOG gets a line for each job that it finished.
 """
 import http.client
 import json
@@ -10,7 +10,7 @@ import sys
 import time
 from urllib.parse import urlparse
 
-QUEUE, URL, OWNER = sys.argv[1:]
+QUEUE, URL, OWNER, LOG = sys.argv[1:]
 LEASE_MS = 1500
 URL = urlparse(URL)
 
@@ -62,11 +62,11 @@ def claim(con):
 def finish(con, ticket):
     def work():
         now = now_ms()
-        con.execute(
+        return con.execute(
             "UPDATE jobs SET status='done', reason=NULL, available_at=:now, owner=NULL, lease_until=NULL"
             " WHERE id=:id AND status='leased' AND qty=:qty AND owner=:owner AND token=:token AND attempts=:attempt"
-            " AND lease_until=:lease_until AND :now<lease_until AND :now<deadline", dict(ticket, now=now))
-    transaction(con, work)
+            " AND lease_until=:lease_until AND :now<lease_until AND :now<deadline", dict(ticket, now=now)).rowcount
+    return transaction(con, work) == 1
 
 
 def send(ticket):
@@ -92,5 +92,6 @@ while True:
     ticket = claim(con)
     if ticket is None:
         time.sleep(0.02)
-    elif send(ticket):
-        finish(con, ticket)
+    elif send(ticket) and finish(con, ticket):
+        with open(LOG, "a", encoding="ascii") as log:
+            log.write(ticket["id"] + "\n")
