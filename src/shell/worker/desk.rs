@@ -48,6 +48,9 @@ pub(super) struct Papers {
 
 type Claimed = Result<Option<Ticket>, ClaimError>;
 
+/// An answer for each ticket of a batch.
+type Answers<T> = Vec<Result<T, FinishError>>;
+
 /// What the desk does next.
 enum Task {
     Release(Vec<Ticket>),
@@ -201,13 +204,11 @@ where
 }
 
 /// All answers as an error where the file was locked, so that the turn tries again.
-fn all_or_busy<T>(
-    answers: Vec<Result<T, FinishError>>,
-) -> Result<Vec<Result<T, FinishError>>, Vec<Result<T, FinishError>>> {
+fn all_or_busy<T>(answers: Answers<T>) -> Result<Answers<T>, Answers<T>> {
     let busy = answers.iter().any(|answer| answer.as_ref().is_err_and(finish_is_busy));
     if busy { Err(answers) } else { Ok(answers) }
 }
 
-fn stale(count: usize) -> Vec<Result<Finished, FinishError>> {
+fn stale(count: usize) -> Answers<Finished> {
     (0..count).map(|_| Ok(Finished::Stale)).collect()
 }

@@ -106,7 +106,7 @@ where
             self.observer.saw(&Happening::LeaseLost { ticket: &claimed });
             return count(self.worked, |worked| worked.stale += 1);
         };
-        self.observer.saw(&Happening::Answered { ticket: &ticket, answer: sent.as_ref().map(|()| ()) });
+        self.observer.saw(&Happening::Answered { ticket: &ticket, answer: answer(&sent) });
         if let Err(error @ (SendError::Retryable { .. } | SendError::Permanent { .. })) = &sent {
             log!(info, ticket, %error, "not delivered");
         }
@@ -210,6 +210,14 @@ where
             Released::Pending => worked.released += 1,
             Released::Stale => worked.stale += 1,
         });
+    }
+}
+
+/// The answer as the observer gets it.
+const fn answer(sent: &Result<(), SendError>) -> Result<(), &SendError> {
+    match sent {
+        Ok(()) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

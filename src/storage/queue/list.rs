@@ -97,7 +97,7 @@ pub(super) fn audit(
 
 fn read(connection: &Connection, sql: &str, params: impl Params) -> Result<Vec<JobRow>, StorageError> {
     let mut statement = connection.prepare_cached(sql)?;
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let rows = statement.query_map(params, |row| read_row(row, &names))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

@@ -21,7 +21,7 @@ fn m7_a_worker_in_python_works_on_the_same_file() {
     let ours = |nth: usize| {
         let mut command = site.worker(&receiver.address);
         command.args(["--owner", &format!("ours-{nth}"), "--lease", "1.5"]);
-        command.args(["--batch", if nth % 2 == 0 { "1" } else { "8" }]).env_remove("ACKWARD_SLOTS");
+        command.args(["--batch", if nth.is_multiple_of(4) { "1" } else { "8" }]).env_remove("ACKWARD_SLOTS");
         command
     };
     let theirs = |nth: usize| {
