@@ -40,9 +40,15 @@ pub(super) fn claim_many(
     let transaction = Immediate::begin(connection)?;
     let now = now()?;
     let any_due = quarantine_due(connection, now, log).map_err(StorageError::from)?;
+    let walks = max > 1 && !any_due;
+    let head = if walks { due::head(connection, now, max).map_err(StorageError::from)? } else { Vec::new() };
+    let mut head = head.into_iter();
     let mut tickets = Vec::new();
     while tickets.len() < max {
-        let job = due::first_eligible(connection, now, any_due, log).map_err(StorageError::from)?;
+        let job = match head.next() {
+            Some(job) => Some(job),
+            None => due::first_eligible(connection, now, any_due, log).map_err(StorageError::from)?,
+        };
         let Some(job) = job else { break };
         let ticket = ticket(&job, owner, now, lease)?;
         write_lease(connection, job.seq, &ticket).map_err(StorageError::from)?;
