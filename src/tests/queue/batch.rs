@@ -97,20 +97,24 @@ fn q26_a_batch_quarantines_once_and_reclaims_what_is_over() {
     bed.assert_job("spent", "dead 3/3 3 0 500 - - exhausted");
 }
 
-/// Q29, Q30, M12: jobs that wait, and one that is bad, stand between those that a batch takes.
+/// Q29, Q30, M12: a job that waits, or is bad, stands between those that a batch takes.
 #[test]
 fn q29_a_batch_passes_over_what_waits_or_is_bad() {
-    let mut bed = Bed::with(&[
-        "'a', 1, 'pending', 0, 3, 0, 0, 500, NULL, NULL, NULL",
-        "'bad', 0, 'pending', 0, 3, 0, 0, 500, NULL, NULL, NULL",
-        "'b', 1, 'pending', 0, 3, 0, 0, 500, NULL, NULL, NULL",
-        "'waits', 1, 'pending', 0, 3, 0, 101, 500, NULL, NULL, NULL",
-        "'c', 1, 'pending', 0, 3, 0, 100, 500, NULL, NULL, NULL",
-        "'d', 1, 'pending', 0, 3, 0, 0, 500, NULL, NULL, NULL",
-    ]);
-    let tickets = claim_many(&mut bed, 100, 3, &mut Hook::none()).unwrap();
-    assert_eq!(tickets.iter().map(|t| t.id.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
-    bed.assert_job("waits", "pending 0/3 0 101 500 - - -");
+    let between = [
+        ("waits", "'x', 1, 'pending', 0, 3, 0, 101, 500, NULL, NULL, NULL", "pending 0/3 0 101 500 - - -"),
+        ("is bad", "'x', 0, 'pending', 0, 3, 0, 0, 500, NULL, NULL, NULL", "pending 0/3 0 0 500 - - -"),
+    ];
+    for (what, row, left) in between {
+        let mut bed = Bed::with(&[
+            "'a', 1, 'pending', 0, 3, 0, 0, 500, NULL, NULL, NULL",
+            row,
+            "'b', 1, 'pending', 0, 3, 0, 100, 500, NULL, NULL, NULL",
+            "'c', 1, 'pending', 0, 3, 0, 0, 500, NULL, NULL, NULL",
+        ]);
+        let tickets = claim_many(&mut bed, 100, 2, &mut Hook::none()).unwrap();
+        assert_eq!(tickets.iter().map(|t| t.id.as_str()).collect::<Vec<_>>(), ["a", "b"], "{what}");
+        bed.assert_job("x", left);
+    }
 }
 
 /// Q7: an error at the second job of a claim takes the first one back.
