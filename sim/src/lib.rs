@@ -12,3 +12,4 @@ pub mod scene;
 pub mod shrink;
 pub mod sqlite_file;
 pub mod twin;
+pub mod zoo;

@@ -63,7 +63,8 @@ fn run_twice(entry: &Entry, seed: u64, recording: Recording) -> Result<(Report, 
     })
 }
 
-fn tell(output: &mut impl Write, report: &Report, verdict: &str) -> io::Result<()> {
+/// Tells a run.
+pub(crate) fn tell(output: &mut impl Write, report: &Report, verdict: &str) -> io::Result<()> {
     let reached: Vec<_> = report.milestones.iter().map(|milestone| milestone.as_str()).collect();
     writeln!(output, "seed      {}", report.seed)?;
     writeln!(output, "hash      {:016x}", report.hash)?;

@@ -6,16 +6,21 @@ use ackward::port::{Fault, FaultPoint};
 use ackward::rules::StreamEvent;
 use ackward::storage::{Applied, ApplyError, Batch, EventStore, OpenOptions, State, StorageError, Store};
 
-use super::flaw::{Flaw, makes};
+use crate::scenario::Flaw;
+use crate::twin::makes;
 
 const LEDGER: &str = "INSERT INTO ledger(seq, delta) VALUES (?1, ?2)";
 const TOTAL: &str = "UPDATE checkpoint SET total = total + ?1 WHERE id = 1";
 const CURSOR: &str = "UPDATE checkpoint SET last = ?1 WHERE id = 1";
 
 /// An open twin of [`Store`].
-pub struct TwinStore(Store);
+pub struct StoreTwin(Store);
 
-impl TwinStore {
+impl StoreTwin {
+    /// Opens the file as the real store does.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, StorageError> {
         Store::open(path, options).map(Self)
     }
@@ -70,7 +75,7 @@ impl TwinStore {
     }
 }
 
-impl EventStore for TwinStore {
+impl EventStore for StoreTwin {
     fn state(&self) -> Result<State, StorageError> {
         self.0.state()
     }
@@ -83,7 +88,13 @@ impl EventStore for TwinStore {
             return Ok(Applied::Repeat);
         }
         match self.0.apply_event(event, fault) {
-            Err(ApplyError::Gap { .. }) if makes(Flaw::GapSkipped) => self.apply_beyond(event),
+            Err(ApplyError::Gap { .. }) if makes(Flaw::GapSkipped) || makes(Flaw::AckPastWork) => {
+                self.apply_beyond(event)
+            }
+            Err(ApplyError::Gap { .. }) if makes(Flaw::CursorPassesOverAGap) => {
+                self.commit(|| self.run(CURSOR, [event.seq.get()]))?;
+                Ok(Applied::New)
+            }
             Err(ApplyError::Conflict { .. }) if makes(Flaw::RepeatUnchecked) => Ok(Applied::Repeat),
             result => result,
         }

@@ -4,10 +4,11 @@ use std::io;
 use std::mem::take;
 
 use ackward::rules::LINE_BYTES_MAX;
-use ackward_sim::computer::SimStream;
+use crate::computer::SimStream;
 use tokio::io::AsyncReadExt;
 
-use super::flaw::{Flaw, makes};
+use crate::scenario::Flaw;
+use crate::twin::makes;
 
 /// What has been read and is not yet a line. Giving up a wait for a line loses no byte of it.
 #[derive(Default)]
