@@ -15,9 +15,12 @@ use ackward::storage::{
     ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, OpenOptions, Queue,
     RedriveError, Released, Renewed, StorageError,
 };
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 
 use crate::scenario::Flaw;
+
+/// How often a statement that met a lock is tried again, with the mistake of doing so.
+const TRIES: usize = 3;
 
 /// One open twin. The real queue lends its connection, and does what no mistake concerns.
 pub struct Twin {
@@ -165,8 +168,17 @@ impl Twin {
         self.execute(sql, [])
     }
 
-    fn execute(&self, sql: &str, params: impl rusqlite::Params) -> Result<(), StorageError> {
-        self.connection().prepare_cached(sql)?.execute(params)?;
+    fn execute(&self, sql: &str, params: impl rusqlite::Params + Clone) -> Result<(), StorageError> {
+        let mut statement = self.connection().prepare_cached(sql)?;
+        let mut executed = statement.execute(params.clone());
+        for _ in 0..TRIES {
+            let is_busy = executed.as_ref().err().and_then(rusqlite::Error::sqlite_error_code)
+                == Some(ErrorCode::DatabaseBusy);
+            if is_busy && self.makes(Flaw::StatementTriedAgain) {
+                executed = statement.execute(params.clone());
+            }
+        }
+        executed?;
         Ok(())
     }
 }

@@ -9,6 +9,7 @@ use ackward::port::{Clock, Lane};
 use ackward::rules::{Limits, Outcome, Ticket};
 use ackward::shell::{SendError, Sender};
 use ackward::storage::{LeaseQueue, Renewed};
+use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 
 use super::{Twin, Twins, makes};
@@ -29,10 +30,13 @@ pub(super) async fn work(context: Context, post: Rc<Post>, stage: Rc<Stage>) {
     let lane = open_queue::<Twins>(&context, &stage).await;
     let mut sender = WatchedSender::new(Twins::sender(&context, &stage), context.clone());
     let poll = Duration::from_millis(post.poll_ms.unsigned_abs());
+    // Whoever asks once listens from then on.
+    let mut told = pin!(context.terminated());
+    let _ = told.as_mut().now_or_never();
     while context.terminated_at_us().is_none() {
         match claim(&context, &post, &lane).await {
             Some(ticket) => deliver(&context, &post, &lane, &mut sender, ticket).await,
-            None => drop(select(pin!(context.sleep(poll)), pin!(context.terminated())).await),
+            None => drop(select(pin!(context.sleep(poll)), told.as_mut()).await),
         }
     }
     lane.close().await;

@@ -10,8 +10,6 @@ use crate::scenario::Flaw;
 
 /// After so many ms a job counts as lost for whoever goes by the time since it became available.
 const RESCUE_AFTER_MS: i64 = 300;
-/// How often a statement that met a lock is tried again.
-const TRIES: usize = 3;
 
 /// The columns of a job that claim needs.
 struct Job {
@@ -90,6 +88,9 @@ impl Twin {
         fault: &mut dyn Fault,
     ) -> Result<Option<Ticket>, ClaimError> {
         let now = now()?;
+        if self.makes(Flaw::StatementTriedAgain) && self.first_eligible(now, lease)?.is_none() {
+            return Ok(None);
+        }
         self.treat_own_leases(owner, now, lease)?;
         self.quarantine(now)?;
         let job = match early {
@@ -102,7 +103,7 @@ impl Twin {
         Ok(Some(ticket))
     }
 
-    /// Each statement is a transaction of its own.
+    /// What looks for a job, and what marks it, are transactions of their own.
     fn claim_without_transaction(
         &mut self,
         owner: &Name,
@@ -110,12 +111,15 @@ impl Twin {
         lease: Lease,
         fault: &mut dyn Fault,
     ) -> Result<Option<Ticket>, ClaimError> {
-        let now = now()?;
-        self.quarantine(now)?;
-        let Some(job) = self.first_eligible(now, lease)? else { return Ok(None) };
+        let Some(job) = self.first_eligible(now()?, lease)? else {
+            return self.claim_in_transaction(owner, now, lease, fault);
+        };
         let seq = job.seq;
-        let ticket = self.mark(job, owner, now, lease)?;
+        self.begin()?;
+        let ticket = now().map_err(Into::into).and_then(|now| self.mark(job, owner, now, lease));
+        let ticket = self.inside(ticket)?;
         fault.at(FaultPoint::AfterClaim)?;
+        self.commit()?;
         if self.makes(Flaw::ClaimRereadsItsMark) && self.status(seq)? != "leased" {
             return Ok(None);
         }
@@ -236,13 +240,7 @@ impl Twin {
         let sql = "UPDATE jobs SET status = ?6, attempts = ?2, token = ?3, owner = ?4, lease_until = ?5, \
                    reason = NULL WHERE seq = ?1";
         let row = params![job.seq, attempts, token.get(), owner.as_str(), until, status];
-        let mut marked = self.execute(sql, row);
-        for _ in 0..TRIES {
-            if self.makes(Flaw::StatementTriedAgain) && marked.as_ref().is_err_and(StorageError::is_busy) {
-                marked = self.execute(sql, row);
-            }
-        }
-        marked?;
+        self.execute(sql, row)?;
         if self.makes(Flaw::LeaseApart) {
             self.commit()?;
             self.begin()?;
