@@ -268,8 +268,7 @@ fn populate<S: System>(simulation: &mut Simulation, host: usize, stage: &Rc<Stag
         };
         let orders = Rc::new(worker::Post::new(name, settings));
         let shared = Rc::clone(stage);
-        simulation
-            .process(spec, move |context| S::work(context, Rc::clone(&orders), Rc::clone(&shared)));
+        simulation.process(spec, move |context| S::work(context, Rc::clone(&orders), Rc::clone(&shared)));
     }
     for (number, name) in stage.scenario.operators() {
         let shared = Rc::clone(stage);

@@ -3,6 +3,7 @@
 
 mod field;
 mod rows;
+mod score;
 
 use std::rc::Rc;
 
@@ -13,6 +14,7 @@ use crate::twin;
 
 pub use field::FIELD;
 pub use rows::{ROWS, Row};
+pub use score::{COLUMNS, Score};
 
 /// A mistake must be found within so many seeds where nothing else is said.
 pub const SEEDS_MAX: u64 = 2_000;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use ackward_sim::computer::Recording;
 use ackward_sim::scenario::{Scenario, suggestion};
 use ackward_sim::twin;
-use ackward_sim::zoo::{self, Exhibit, median};
+use ackward_sim::zoo::{self, COLUMNS, Exhibit, Score, median};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use comfy_table::{ContentArrangement, Table, presets};
@@ -17,9 +17,6 @@ use super::folder::{Entry, find};
 use super::progress::Progress;
 use super::text;
 use super::{Exit, SEED_MAX, panics, run, unless_closed};
-
-/// The only strategy that a hunt knows so far.
-const UNIFORM: &str = "uniform";
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -55,31 +52,6 @@ struct ZooRunArgs {
     /// Also list every call into the operating system with its point's name.
     #[arg(long)]
     trace: bool,
-}
-
-/// What came of the hunts for one mistake.
-#[derive(Debug, Serialize)]
-struct Score {
-    name: String,
-    kind: &'static str,
-    rows: Vec<&'static str>,
-    system: String,
-    scenario: String,
-    strategy: &'static str,
-    /// Seeds that the hunts took, in the order of their beginnings; `null` for one that found nothing.
-    seeds: Vec<Option<u64>>,
-    median_seeds: Option<u64>,
-    /// What the first hunt's run broke first.
-    property: Option<String>,
-    /// Deviations of that run, and what is left of them once it is shrunk.
-    deviations: Option<usize>,
-    shrunk_deviations: Option<usize>,
-}
-
-impl Score {
-    fn has_survived(&self) -> bool {
-        self.seeds.iter().any(Option::is_none)
-    }
 }
 
 #[derive(Serialize)]
@@ -121,42 +93,25 @@ fn score_all(folder: &Path, args: &ZooArgs) -> anyhow::Result<Exit> {
     }
     progress.clear();
     let mut output = io::stdout().lock();
-    let printed =
-        if args.json { print_json(&mut output, &board) } else { print(&mut output, &board, args) };
+    let printed = if args.json { print_json(&mut output, &board) } else { print(&mut output, &board, args) };
     unless_closed(printed.and_then(|()| output.flush()).map_err(Into::into))?;
     Ok(if board.survivors.is_empty() { Exit::Held } else { Exit::Failed })
 }
 
 fn score(exhibit: &Exhibit, scenario: Scenario, args: &ZooArgs) -> (Score, Timing) {
     let planted = exhibit.planted(scenario);
-    let (mut seeds, mut seconds, mut first) = (Vec::new(), Vec::new(), None);
+    let (mut found, mut seconds) = (Vec::new(), Vec::new());
     for at in 0..args.starts {
-        let (start, began) = (zoo::start(at), Instant::now());
-        let found = zoo::hunt(&planted, start, args.seeds);
+        let began = Instant::now();
+        found.push(zoo::hunt(&planted, zoo::start(at), args.seeds));
         seconds.push(began.elapsed().as_secs_f64());
-        seeds.push(found.as_ref().map(|report| report.seed - start + 1));
-        first = first.or(found);
     }
-    let shrunk = first.as_ref().and_then(|report| zoo::shrunk(&planted, report));
-    let property = first.as_ref().and_then(|report| report.violations.first());
-    let score = Score {
-        name: exhibit.name.clone(),
-        kind: exhibit.kind,
-        rows: exhibit.rows.clone(),
-        system: exhibit.flaw.word(),
-        scenario: exhibit.scenario.clone(),
-        strategy: UNIFORM,
-        median_seeds: median(seeds.iter().copied().flatten().collect()),
-        property: property.map(|violation| violation.property.to_owned()),
-        deviations: first.as_ref().map(|report| report.deviations.len()),
-        shrunk_deviations: shrunk.map(|shrunk| shrunk.deviations.1),
-        seeds,
-    };
+    let score = Score::new(exhibit, &planted, &found);
     (score, Timing { name: exhibit.name.clone(), median_seconds: median(seconds) })
 }
 
-const HEADER: [&str; 8] =
-    ["mistake", "kind", "rows", "found by", "median seeds", "median ms", "shrunk to", "caught by"];
+/// The column before which the timings stand.
+const TIMINGS: usize = 5;
 
 fn print(output: &mut impl Write, board: &Board, args: &ZooArgs) -> io::Result<()> {
     let mut table = Table::new();
@@ -165,27 +120,19 @@ fn print(output: &mut impl Write, board: &Board, args: &ZooArgs) -> io::Result<(
     } else {
         table.load_style(presets::ASCII_MARKDOWN).force_no_tty();
     }
-    table.set_header(HEADER);
+    let with_time = |cells: [String; COLUMNS.len()], time: String| {
+        let mut cells = Vec::from(cells);
+        cells.insert(TIMINGS, time);
+        cells
+    };
+    table.set_header(with_time(COLUMNS.map(str::to_owned), "median ms".to_owned()));
     for (score, timing) in board.exhibits.iter().zip(&board.timings) {
-        let number = |number: Option<String>| number.unwrap_or_else(|| "-".to_owned());
         let took = timing.median_seconds.map(|seconds| format!("{:.1}", seconds * 1_000.0));
-        let rows = if score.rows.is_empty() { "-".to_owned() } else { score.rows.join(", ") };
-        let caught = if score.has_survived() { "SURVIVED".to_owned() } else { number(score.property.clone()) };
-        table.add_row([
-            score.name.clone(),
-            score.kind.to_owned(),
-            rows,
-            score.strategy.to_owned(),
-            number(score.median_seeds.map(|seeds| seeds.to_string())),
-            number(took),
-            number(score.shrunk_deviations.map(|count| count.to_string())),
-            caught,
-        ]);
+        table.add_row(with_time(score.cells(), took.unwrap_or_else(|| "-".to_owned())));
     }
     writeln!(output, "{}", table.trim_fmt())?;
     let (all, starts) = (board.exhibits.len(), args.starts);
-    let survivors =
-        if board.survivors.is_empty() { "none".to_owned() } else { board.survivors.join(", ") };
+    let survivors = if board.survivors.is_empty() { "none".to_owned() } else { board.survivors.join(", ") };
     writeln!(output, "{all} mistakes, each hunted from {starts} seeds on. Survivors: {survivors}")
 }
 
@@ -231,29 +178,4 @@ fn tell(folder: &Path, args: &ZooRunArgs) -> anyhow::Result<Exit> {
 
 fn load(folder: &Path, exhibit: &Exhibit) -> anyhow::Result<Entry> {
     Entry::load(&folder.join(format!("{}.toml", exhibit.scenario)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_hunt_that_found_nothing_is_a_survivor() {
-        let mut score = Score {
-            name: String::new(),
-            kind: "",
-            rows: Vec::new(),
-            system: String::new(),
-            scenario: String::new(),
-            strategy: UNIFORM,
-            seeds: vec![Some(1), Some(7)],
-            median_seeds: Some(1),
-            property: None,
-            deviations: None,
-            shrunk_deviations: None,
-        };
-        assert!(!score.has_survived());
-        score.seeds.push(None);
-        assert!(score.has_survived());
-    }
 }

@@ -69,7 +69,8 @@ impl Judges {
         let Some(id) = posted(bytes) else { return };
         *self.deliveries.wire.entry(id.clone()).or_default() += 1;
         let Some(posts) = self.deliveries.posts.get_mut(&(process, id.clone())) else {
-            let detail = format!("process {process} sends a request with the key {id}, and no job of that id");
+            let detail =
+                format!("process {process} sends a request with the key {id}, and no job of that id");
             return self.fail(KEY_IS_THE_JOBS, at_us, detail);
         };
         *posts += 1;

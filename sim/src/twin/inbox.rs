@@ -92,8 +92,7 @@ impl InboxTwin {
     }
 
     fn is_known(&self, arrival: &Arrival) -> Result<bool, StorageError> {
-        let since_ms =
-            if self.flaw == Flaw::InboxForgets { arrival.at.get() - FORGETS_AFTER_MS } else { 0 };
+        let since_ms = if self.flaw == Flaw::InboxForgets { arrival.at.get() - FORGETS_AFTER_MS } else { 0 };
         let sql = "SELECT 1 FROM inbox WHERE id = ?1 AND at_ms >= ?2";
         let mut statement = self.real.connection().prepare_cached(sql)?;
         let given = (arrival.event.id.as_str(), since_ms);

@@ -58,9 +58,7 @@ impl Sender for SenderTwin {
             {
                 Err(SendError::Permanent { cause })
             }
-            (Flaw::RequestTimeoutIsPermanent, Err(SendError::Retryable { cause, .. }))
-                if matches!(cause.downcast_ref(), Some(HttpError::Status(status)) if status.as_u16() == 408) =>
-            {
+            (Flaw::RequestTimeoutIsPermanent, Err(SendError::Retryable { cause, .. })) if matches!(cause.downcast_ref(), Some(HttpError::Status(status)) if status.as_u16() == 408) => {
                 Err(SendError::Permanent { cause })
             }
             (Flaw::SlotLeakedOnTimeout, Err(SendError::Retryable { cause, retry_after }))

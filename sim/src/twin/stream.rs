@@ -11,13 +11,13 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use ackward::port::{Blocking, Clock, Fault, FaultPoint, Lane, Network};
-use ackward::rules::{Cursor, ack_line, parse_line, parse_resync, resume_line};
-use ackward::storage::{Durability, EventStore, OpenOptions};
 use crate::computer::{Context, SimLane, SimStream, VFS_NAME};
 use crate::judge::WatchedStore;
 use crate::scenario::{Consumer, Flaw};
 use crate::scene::{PUBLISHER_ADDRESS, SimFault, Stage};
+use ackward::port::{Blocking, Clock, Fault, FaultPoint, Lane, Network};
+use ackward::rules::{Cursor, ack_line, parse_line, parse_resync, resume_line};
+use ackward::storage::{Durability, EventStore, OpenOptions};
 use futures_util::future::{Either, select};
 use tokio::io::AsyncWriteExt;
 

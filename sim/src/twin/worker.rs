@@ -85,9 +85,8 @@ async fn deliver(
 /// Nothing where it failed.
 async fn renew(context: &Context, post: &Post, lane: &QueueLane, ticket: Ticket) -> Option<Renewed> {
     let (lease, clock) = (post.lease, context.clock());
-    let job = move |queue: &mut WatchedQueue<Twin>| {
-        queue.renew(&ticket, &mut || clock.now(), lease, &mut SimFault)
-    };
+    let job =
+        move |queue: &mut WatchedQueue<Twin>| queue.renew(&ticket, &mut || clock.now(), lease, &mut SimFault);
     lane.call("renew", job).await.ok()
 }
 
@@ -95,9 +94,8 @@ async fn finish(context: &Context, lane: &QueueLane, ticket: Ticket, outcome: Ou
     let Ok(delay) = Limits::CONTRACT.delay(RETRY_MS) else { return };
     while let Ok(now) = context.now() {
         let ticket = ticket.clone();
-        let job = move |queue: &mut WatchedQueue<Twin>| {
-            queue.finish(&ticket, outcome, now, delay, &mut SimFault)
-        };
+        let job =
+            move |queue: &mut WatchedQueue<Twin>| queue.finish(&ticket, outcome, now, delay, &mut SimFault);
         if lane.call("finish", job).await.is_ok() {
             return;
         }

@@ -60,7 +60,8 @@ impl Twin {
         }
         self.begin()?;
         for seq in expired {
-            let rescue = "UPDATE jobs SET status = 'pending', owner = NULL, lease_until = NULL WHERE seq = ?1";
+            let rescue =
+                "UPDATE jobs SET status = 'pending', owner = NULL, lease_until = NULL WHERE seq = ?1";
             self.inside(self.execute(rescue, [seq]))?;
         }
         let claimed = self.claim_inside(owner, now, lease, early, fault);
@@ -233,8 +234,7 @@ impl Twin {
             || (self.makes(Flaw::ReclaimNotCounted) && job.is_leased);
         let token = Token::new(job.token + i64::from(!keeps_token))?;
         let attempts = job.attempts + i64::from(!is_uncounted);
-        let ticket =
-            Ticket::new(job.event, owner.clone(), token, Attempt::new(attempts.max(1))?, until_ms)?;
+        let ticket = Ticket::new(job.event, owner.clone(), token, Attempt::new(attempts.max(1))?, until_ms)?;
         let status = if self.makes(Flaw::ClaimTakesTheJobAway) { "done" } else { "leased" };
         let until = (!self.makes(Flaw::LeaseApart)).then_some(until_ms);
         let sql = "UPDATE jobs SET status = ?6, attempts = ?2, token = ?3, owner = ?4, lease_until = ?5, \

@@ -26,8 +26,7 @@ impl Twin {
         delay: Delay,
         fault: &mut dyn Fault,
     ) -> Result<Finished, FinishError> {
-        let early =
-            if self.makes(Flaw::FinishChecksOutside) { Some(self.held(ticket, now)?) } else { None };
+        let early = if self.makes(Flaw::FinishChecksOutside) { Some(self.held(ticket, now)?) } else { None };
         if !self.makes(Flaw::LockHeldWhileSending) {
             self.begin()?;
         }

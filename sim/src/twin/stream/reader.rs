@@ -3,8 +3,8 @@
 use std::io;
 use std::mem::take;
 
-use ackward::rules::LINE_BYTES_MAX;
 use crate::computer::SimStream;
+use ackward::rules::LINE_BYTES_MAX;
 use tokio::io::AsyncReadExt;
 
 use crate::scenario::Flaw;
