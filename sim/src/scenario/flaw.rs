@@ -46,7 +46,7 @@ flaws! {
     /// claim measures everybody's lease by its own (Q29).
     RescueByTheAskersLease in "field/rescue-by-elapsed-time-of-another",
     /// claim looks for leases that are over on the first page of leased jobs only (Q10).
-    SweepOfOnePage in "field/rescue-starved-by-a-full-page",
+    SweepOfOnePage in "field/rescue-by-elapsed-time-behind-a-full-page",
     /// claim takes milliseconds for microseconds (Q31).
     LeaseInTheWrongUnit in "field/unit-mismatch",
     /// claim takes over only what this process has claimed before (Q29).

@@ -19,7 +19,7 @@ pub const FIELD: &[(&str, Flaw)] = &[
     ("worker-id-reuse-steals", Flaw::RestartTakesItsJobsBack),
     ("rescue-by-elapsed-time", Flaw::RescueByElapsedTime),
     ("rescue-by-elapsed-time-of-another", Flaw::RescueByTheAskersLease),
-    ("rescue-starved-by-a-full-page", Flaw::SweepOfOnePage),
+    ("rescue-by-elapsed-time-behind-a-full-page", Flaw::SweepOfOnePage),
     ("lease-mid-work", Flaw::EffectPerDelivery),
     ("unit-mismatch", Flaw::LeaseInTheWrongUnit),
     ("lost-timer", Flaw::ReclaimsFromMemory),

@@ -40,7 +40,7 @@ pub const ROWS: &[Row] = &[
     row(
         "Q020",
         "rescue-by-elapsed-time",
-        &["rescue-by-elapsed-time-of-another", "rescue-starved-by-a-full-page"],
+        &["rescue-by-elapsed-time-of-another", "rescue-by-elapsed-time-behind-a-full-page"],
     ),
     row("Q022", "lease-mid-work", &["lease-mid-work"]),
     tested(
