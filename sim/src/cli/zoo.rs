@@ -29,6 +29,9 @@ pub(crate) struct ZooArgs {
     /// Within how many seeds a hunt must find its mistake, 1 to 1000000.
     #[arg(long, value_name = "N", default_value_t = zoo::SEEDS_MAX, value_parser = text::whole(1, 1_000_000))]
     seeds: u64,
+    /// Only the mistake of this name; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
     /// Print one JSON object instead; timings are apart, under `timings`.
     #[arg(long)]
     json: bool,
@@ -79,7 +82,9 @@ pub(crate) fn zoo(folder: Option<&Path>, args: &ZooArgs) -> anyhow::Result<Exit>
 }
 
 fn score_all(folder: &Path, args: &ZooArgs) -> anyhow::Result<Exit> {
-    let exhibits = zoo::exhibits();
+    let all = zoo::exhibits();
+    let only: Vec<&Exhibit> = args.only.iter().map(|name| named(&all, name)).collect::<Result<_, _>>()?;
+    let exhibits = if only.is_empty() { all.iter().collect() } else { only };
     let progress = Progress::new(exhibits.len() as u64, Instant::now(), !args.json);
     let mut board = Board { exhibits: Vec::new(), survivors: Vec::new(), timings: Vec::new() };
     for (at, exhibit) in exhibits.iter().enumerate() {
@@ -144,12 +149,7 @@ fn print_json(output: &mut impl Write, board: &Board) -> io::Result<()> {
 /// One mistake and its story.
 fn tell(folder: &Path, args: &ZooRunArgs) -> anyhow::Result<Exit> {
     let exhibits = zoo::exhibits();
-    let found = exhibits.iter().find(|exhibit| exhibit.name == args.name);
-    let exhibit = found.with_context(|| {
-        let names: Vec<&str> = exhibits.iter().map(|exhibit| exhibit.name.as_str()).collect();
-        let near = suggestion(&args.name, &names);
-        format!("there is no mistake {:?}, allowed: one that `cargo sim zoo` lists{near}", args.name)
-    })?;
+    let exhibit = named(&exhibits, &args.name)?;
     let entry = load(folder, exhibit)?;
     let planted = exhibit.planted(entry.scenario.clone());
     let (start, seeds) = args.seed.map_or((zoo::start(0), zoo::SEEDS_MAX), |seed| (seed, 1));
@@ -174,6 +174,15 @@ fn tell(folder: &Path, args: &ZooRunArgs) -> anyhow::Result<Exit> {
     };
     unless_closed(print().map_err(Into::into))?;
     Ok(Exit::Held)
+}
+
+fn named<'e>(exhibits: &'e [Exhibit], name: &str) -> anyhow::Result<&'e Exhibit> {
+    let found = exhibits.iter().find(|exhibit| exhibit.name == name);
+    found.with_context(|| {
+        let names: Vec<&str> = exhibits.iter().map(|exhibit| exhibit.name.as_str()).collect();
+        let near = suggestion(name, &names);
+        format!("there is no mistake {name:?}, allowed: one that `cargo sim zoo` lists{near}")
+    })
 }
 
 fn load(folder: &Path, exhibit: &Exhibit) -> anyhow::Result<Entry> {

@@ -294,3 +294,25 @@ pub(super) fn end_with<M: Kept>(index: usize, outcome: Outcome<M::Result>) {
         world.operation_failed();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn q7_an_error_that_no_disk_and_no_lock_can_cause_hides_what_happened() {
+        let is_own = |code| {
+            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            blames_itself(&StorageError::Sqlite(error)).is_some()
+        };
+        for code in [ffi::SQLITE_ERROR, ffi::SQLITE_MISUSE, ffi::SQLITE_CONSTRAINT, ffi::SQLITE_MISMATCH] {
+            assert!(is_own(code), "{code}");
+        }
+        for code in [ffi::SQLITE_BUSY, ffi::SQLITE_FULL, ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_CANTOPEN] {
+            assert!(!is_own(code), "{code}");
+        }
+        assert!(blames_itself(&StorageError::RolledBack).is_none());
+    }
+}

@@ -38,8 +38,7 @@ pub struct Score {
     pub property: Option<String>,
     /// Deviations of that run.
     pub deviations: Option<usize>,
-    /// What is left of them once it is shrunk. None also where a failure does not shrink: a right value belongs to
-    /// the story that states it.
+    /// What is left of them once it is shrunk.
     pub shrunk_deviations: Option<usize>,
 }
 
