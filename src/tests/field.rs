@@ -181,7 +181,7 @@ fn wal_crash_two_processes_killed_at_any_moment_leave_an_intact_file() {
 #[test]
 fn oversize_line_is_one_error_and_little_memory() {
     const BUFFER: usize = 16 * LINE_BYTES_MAX;
-    let long = vec![b'E'; 3 * LINE_BYTES_MAX];
+    let long = [b'E'; 3 * LINE_BYTES_MAX];
     let mut pieces: Vec<Vec<u8>> = long.chunks(long.len() / 4).map(<[u8]>::to_vec).collect();
     pieces.push(b"\nEVENT 0 1\n".to_vec());
     let mut stream = Pieces { pieces, read: 0 };

@@ -36,7 +36,9 @@ pub(super) async fn work(context: Context, post: Rc<Post>, stage: Rc<Stage>) {
     while context.terminated_at_us().is_none() {
         match claim(&context, &post, &lane).await {
             Some(ticket) => deliver(&context, &post, &lane, &mut sender, ticket).await,
-            None => drop(select(pin!(context.sleep(poll)), told.as_mut()).await),
+            None => {
+                select(pin!(context.sleep(poll)), told.as_mut()).await;
+            }
         }
     }
     lane.close().await;
