@@ -1,25 +1,42 @@
 //! The command line of `ackward`. Results go to stdout, logs to stderr.
 
+mod config;
 mod consume;
+mod doctor;
 mod enqueue;
+mod events;
 mod exit;
 mod fault;
 mod files;
+mod init;
 mod list;
 mod logging;
+mod output;
+mod pages;
+mod prune;
 mod publish;
+mod queue_file;
 mod receive;
 mod redrive;
 mod secrets;
+mod show;
 mod signals;
+mod stats;
+mod status;
+mod tail;
+mod values;
 mod work;
 
+use std::env;
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use ackward::rules::{Jitter, Limits, Name, Ttl};
-use clap::{Parser, Subcommand};
+use ackward::rules::Jitter;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use exit::{Ended, Exit};
 
@@ -29,74 +46,143 @@ use exit::{Ended, Exit};
 struct Cli {
     #[command(flatten)]
     logging: logging::Logging,
+    /// A TOML file with settings: `slots = 8` for every command that has the option, or below `[work]` for one. Flags
+    /// and environment come before it
+    #[arg(long, global = true, env = config::VARIABLE, value_name = "FILE")]
+    config: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Init(init::Init),
     Enqueue(enqueue::Enqueue),
-    Work(work::Work),
-    Receive(receive::Receive),
+    Work(Box<work::Work>),
+    Receive(Box<receive::Receive>),
     List(list::List),
+    Show(show::Show),
+    Stats(stats::Stats),
+    Tail(tail::Tail),
     Redrive(redrive::Redrive),
+    Prune(prune::Prune),
+    Doctor(doctor::Doctor),
     Consume(consume::Consume),
     Publish(publish::Publish),
+    Completions(pages::Completions),
+    Man(pages::Man),
 }
 
 /// Runs the command that the arguments name.
 pub fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match parse() {
+        Ok(cli) => cli,
+        Err(refused) => return refused.end(),
+    };
     cli.logging.init();
     let ended = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(async {
-            match cli.command {
-                Command::Enqueue(enqueue) => enqueue.run(),
-                Command::Work(work) => work.run().await,
-                Command::Receive(receive) => receive.run().await,
-                Command::List(list) => list.run(),
-                Command::Redrive(redrive) => redrive.run(),
-                Command::Consume(consume) => consume.run().await,
-                Command::Publish(publish) => publish.run().await,
-            }
-        }),
+        Ok(runtime) => runtime.block_on(run_command(cli.command)),
         Err(error) => Err(Ended::new(Exit::Failure, error)),
     };
+    let written = output::all_written();
     match ended {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) if written => ExitCode::SUCCESS,
+        Ok(()) => {
+            complain("ackward: stdout cannot be written to");
+            Exit::Failure.into()
+        }
         Err(ended) => {
-            // Nobody reads an error that cannot be written.
-            let _ = writeln!(io::stderr(), "ackward: {}", ended.message);
+            complain(format_args!("ackward: {}", ended.message));
             ended.exit.into()
         }
     }
 }
 
-/// Prints a line of results. A reader that has gone is no reason to fail: what counts is in the store.
-fn say(line: impl Display) {
-    let _ = writeln!(io::stdout(), "{line}");
+async fn run_command(command: Command) -> Result<(), Ended> {
+    match command {
+        Command::Init(init) => init.run(),
+        Command::Enqueue(enqueue) => enqueue.run(),
+        Command::Work(work) => work.run().await,
+        Command::Receive(receive) => receive.run().await,
+        Command::List(list) => list.run(),
+        Command::Show(show) => show.run(),
+        Command::Stats(stats) => stats.run(),
+        Command::Tail(tail) => tail.run().await,
+        Command::Redrive(redrive) => redrive.run(),
+        Command::Prune(prune) => prune.run(),
+        Command::Doctor(doctor) => doctor.run(),
+        Command::Consume(consume) => consume.run().await,
+        Command::Publish(publish) => publish.run().await,
+        Command::Completions(completions) => {
+            completions.run();
+            Ok(())
+        }
+        Command::Man(man) => man.run(),
+    }
 }
 
-/// A timeout in seconds, as clap reads it.
-fn timeout(text: &str) -> Result<ackward::rules::Timeout, String> {
-    let seconds = text.parse().map_err(|_| "a number of seconds, such as 10 or 0.5".to_owned())?;
-    ackward::rules::Timeout::from_seconds(seconds).map_err(|error| error.to_string())
+/// Why the arguments are not run: they are wrong, or help was asked for.
+enum Refused {
+    Clap(clap::Error),
+    Config(Ended),
 }
 
-/// A number of seconds as whole milliseconds; the range is the caller's to check.
-fn seconds_ms(text: &str) -> Result<i64, String> {
-    let duration = timeout(text)?.duration();
-    i64::try_from(duration.as_millis()).map_err(|_| "a number of seconds, such as 10 or 0.5".to_owned())
+impl Refused {
+    /// Says so. Help that cannot be written is a failure like any other.
+    fn end(self) -> ExitCode {
+        match self {
+            Self::Clap(error) => {
+                output::note(error.print());
+                let code = u8::try_from(error.exit_code()).unwrap_or(Exit::Usage as u8);
+                if output::all_written() { code.into() } else { Exit::Failure.into() }
+            }
+            Self::Config(ended) => {
+                complain(format_args!("ackward: {}", ended.message));
+                ended.exit.into()
+            }
+        }
+    }
+
+    /// The message, for a log.
+    fn message(&self) -> String {
+        match self {
+            Self::Clap(error) => error.to_string(),
+            Self::Config(ended) => ended.message.clone(),
+        }
+    }
 }
 
-/// A job's time to live in seconds.
-fn ttl(text: &str) -> Result<Ttl, String> {
-    Limits::WIDE.ttl(seconds_ms(text)?).map_err(|error| error.to_string())
+/// Reads arguments, environment and configuration file; again after a SIGHUP.
+#[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+fn parse() -> Result<Cli, Refused> {
+    let arguments: Vec<OsString> = env::args_os().collect();
+    let command = config::apply(Cli::command(), &arguments, env::var_os(config::VARIABLE));
+    let matches = command.map_err(Refused::Config)?.try_get_matches_from(arguments).map_err(Refused::Clap)?;
+    Cli::from_arg_matches(&matches).map_err(Refused::Clap)
 }
 
-/// An identifier.
-fn name(text: &str) -> Result<Name, String> {
-    Name::new("name", text).map_err(|error| error.to_string())
+/// Writes a line on stderr; nobody reads one that cannot be written.
+fn complain(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Runs a transaction again while the file is locked, for about half a minute: each try waits a second by itself.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a command that does one thing has nothing else to do meanwhile"
+)]
+fn patient<T, E>(
+    mut transaction: impl FnMut() -> Result<T, E>,
+    is_busy: impl Fn(&E) -> bool,
+) -> Result<T, E> {
+    const TRIES: u32 = 30;
+    for _ in 1..TRIES {
+        match transaction() {
+            Err(error) if is_busy(&error) => std::thread::sleep(Duration::from_millis(5)),
+            done => return done,
+        }
+    }
+    transaction()
 }
 
 /// A random part of a wait, so that many processes do not come back all at once.

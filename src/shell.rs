@@ -1,31 +1,38 @@
 //! Async code, generic over the ports: what runs in production is what the simulator runs.
 
 mod client;
+mod clock_watch;
 mod courier;
 mod follow;
 mod http_sender;
+mod http_server;
 mod line_reader;
 mod publisher;
 mod receiver;
 mod sender;
 mod session;
 mod signature;
+mod status;
 mod wait;
 #[cfg(test)]
 mod wire;
 mod worker;
 
 pub use client::{Client, ClientOptions, run_client};
+pub use clock_watch::{Jump, watch_clock};
 pub use courier::{Delivery, Orders, RunFileError, RunOnceError, run_file, run_once};
 pub use follow::{FollowError, FollowOptions, follow};
 pub use http_sender::{HttpError, HttpSender, HttpSenderOptions, Target};
 pub use line_reader::{Line, LineError, LineReader};
 pub use publisher::{Log, LogBytes, LogError, LogPosition, PublishError, PublishOptions, Published, publish};
-pub use receiver::{Received, ReceiverOptions, receive};
+pub use receiver::{Received, ReceiverOptions, receive, receive_observed};
 pub use sender::{SendError, Sender};
 pub use session::{BeforeAck, Commit, Doing, SessionError, SessionOptions, consume_session};
 pub use signature::{
     Secret, Secrets, SignatureError, Signed, TOLERANCE_DEFAULT, WEBHOOK_ID, WEBHOOK_SIGNATURE,
     WEBHOOK_TIMESTAMP,
 };
-pub use worker::{Wake, WorkOptions, Worked, Worker, work};
+pub use status::{Page, Pages, StatusOptions, serve_status};
+pub use worker::{
+    Extras, Happening, NoObserver, Observer, Wake, WorkOptions, Worked, Worker, work, work_observed,
+};

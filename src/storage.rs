@@ -16,8 +16,8 @@ pub use error::StorageError;
 pub use event_store::EventStore;
 pub use inbox::{AcceptError, Accepted, Answer, Arrival, EventInbox, Inbox, Totals};
 pub use lease_queue::{
-    ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, RedriveError, Released,
-    Renewed,
+    ClaimError, EnqueueError, Enqueued, FinishError, FinishOrder, Finished, LeaseQueue, Now, RedriveError,
+    Released, Renewed,
 };
-pub use queue::{BadRow, JobRow, Queue};
+pub use queue::{BadRow, Depth, Finding, JobFilter, JobRow, PruneOptions, Pruned, Queue, Stats};
 pub use store::{Applied, ApplyError, Batch, ConsumeError, Consumed, State, Store};

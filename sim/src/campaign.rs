@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::choice::Kind;
+use crate::choice::{Kind, stable_hash};
 use crate::judge::{Milestone, Milestones};
-use crate::scenario::Scenario;
+use crate::scenario::{Net, Scenario};
 use crate::scene::{self, Report, System};
-use crate::twin;
+use crate::strategy::Strategist;
 
 /// Failures kept with their texts; more are only counted.
 const FAILURES_KEPT: usize = 5;
@@ -45,6 +45,26 @@ pub struct Sample {
     pub hash: u64,
 }
 
+/// A share of all seeds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share(u32);
+
+impl Share {
+    /// A share from 0 to 1; what is outside is taken as the nearer end.
+    #[must_use]
+    pub fn new(share: f64) -> Self {
+        // As probabilities: exact, and `as` saturates.
+        Self((share.clamp(0.0, 1.0) * 4_294_967_296.0) as u32)
+    }
+
+    /// Whether a seed belongs to it.
+    #[must_use]
+    pub const fn takes(self, seed: u64) -> bool {
+        let coin = (stable_hash(&seed.to_be_bytes()) >> 32) as u32;
+        self.0 == u32::MAX || coin < self.0
+    }
+}
+
 /// What came of a range of seeds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
@@ -70,6 +90,10 @@ pub struct Tally {
     pub nondeterministic: Vec<u64>,
     /// The run of the greatest seed.
     pub sample: Option<Sample>,
+    /// Runs of other seeds that are to be compared as well.
+    pub samples: Vec<Sample>,
+    /// Deviations of the scenario that did not find their point, and in how many seeds.
+    pub unmet: BTreeMap<String, u64>,
 }
 
 impl Tally {
@@ -85,6 +109,9 @@ impl Tally {
         for kind in 0..Kind::COUNT {
             self.chosen[kind] += u64::from(report.struck.chosen[kind]);
             self.effective[kind] += u64::from(report.struck.effective[kind]);
+        }
+        for deviation in &report.unmet {
+            *self.unmet.entry(deviation.to_string()).or_default() += 1;
         }
         if let Some(first) = report.violations.first() {
             self.failed += 1;
@@ -115,6 +142,11 @@ impl Tally {
         other.failures.into_iter().for_each(|failure| self.keep(failure));
         other.broken.into_values().for_each(|broken| self.count(broken));
         self.sample = self.sample.max(other.sample);
+        self.samples.extend(other.samples);
+        self.samples.sort_unstable();
+        for (deviation, seeds) in other.unmet {
+            *self.unmet.entry(deviation).or_default() += seeds;
+        }
         self.nondeterministic.extend(other.nondeterministic);
         self.nondeterministic.sort_unstable();
     }
@@ -148,8 +180,13 @@ impl Tally {
     pub fn inert(&self, scenario: &Scenario) -> Vec<&'static str> {
         let enabled = scenario.faults.probabilities();
         let enabled = enabled.into_iter().filter(|(_, probability)| *probability > 0.0).map(|(kind, _)| kind);
-        // What is kept at a power cut is the absence of an effect.
-        let counts = enabled.filter(|kind| *kind != Kind::Keep);
+        // What is kept at a power cut is the absence of an effect; on turmoil nobody is preempted.
+        let is_offered = |kind: &Kind| match kind {
+            Kind::Keep => false,
+            Kind::Switch | Kind::Pick => scenario.net != Net::Turmoil,
+            _ => true,
+        };
+        let counts = enabled.filter(is_offered);
         counts.filter(|kind| self.effective.get(*kind as usize) == Some(&0)).map(Kind::as_str).collect()
     }
 
@@ -178,10 +215,20 @@ pub fn run_seeds<S: System>(scenario: &Rc<Scenario>, start: u64, count: u64) -> 
     tally(start, count, |seed| scene::run_system::<S>(scenario, seed, false))
 }
 
-/// As [`run_seeds`], on the system that the scenario names.
+/// As [`run_seeds`], by a strategy and on the system that the scenario names. A share of the seeds, chosen by their
+/// numbers alone, is run a second time, warm, and listed to be compared with cold runs.
 #[must_use]
-pub fn run_named(scenario: &Rc<Scenario>, start: u64, count: u64) -> Tally {
-    tally(start, count, |seed| twin::run(scenario, seed, false))
+pub fn run_named(strategist: &Strategist, start: u64, count: u64, xray: Share) -> Tally {
+    let run = |seed| strategist.run(seed, false);
+    let mut tally = tally(start, count, run);
+    for seed in (start..start.saturating_add(count)).filter(|seed| xray.takes(*seed)) {
+        let first = strategist.run(seed, false).hash;
+        if first != run(seed).hash {
+            tally.nondeterministic.push(seed);
+        }
+        tally.samples.push(Sample { seed, hash: first });
+    }
+    tally
 }
 
 fn tally(start: u64, count: u64, run: impl Fn(u64) -> Report) -> Tally {

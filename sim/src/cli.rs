@@ -9,6 +9,8 @@
 
 mod bench;
 mod child;
+mod explain;
+mod explore;
 mod folder;
 mod fuzz;
 mod json;
@@ -17,8 +19,11 @@ mod panics;
 mod pool;
 mod progress;
 mod run;
+mod shrink;
 mod table;
 mod text;
+mod verify;
+mod xray;
 mod zoo;
 
 use std::io::{self, IsTerminal, Write};
@@ -28,6 +33,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use ackward_sim::exec;
+use ackward_sim::findability::HitRate;
+use ackward_sim::scenario::Net;
+use ackward_sim::strategy::Strategy;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -49,7 +57,8 @@ pub(crate) enum Exit {
 
 /// Replays any race, crash or lost ACK in the lease queue from a seed.
 ///
-/// Without a command: fuzzes every scenario of the scenario folder for about 20 seconds in all.
+/// Without a command: fuzzes every scenario of the scenario folder for about 20 seconds in all, the last tenth of them
+/// with turmoil as the net.
 #[derive(Parser)]
 #[command(name = "cargo sim", bin_name = "cargo sim", version, max_term_width = 100)]
 #[command(after_help = "Exit codes:
@@ -73,8 +82,9 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Runs one seed of a scenario and tells its story.
-    #[command(after_help = "Example:
-  cargo sim run scenarios/storm.toml --seed 7 --trace")]
+    #[command(after_help = "Examples:
+  cargo sim run scenarios/storm.toml --seed 7 --trace
+  cargo sim run scenarios/storm.toml --seed 7 --net turmoil")]
     Run(RunArgs),
     /// Runs many seeds of one or more scenarios, on all cores.
     #[command(after_help = "Examples:
@@ -82,6 +92,30 @@ enum Command {
   cargo sim fuzz scenarios/storm.toml --time 60s
   cargo sim fuzz scenarios/storm.toml --start 1000 --seeds 5000 --jobs 2 --json")]
     Fuzz(FuzzArgs),
+    /// Runs every run of a scenario with at most K deviations: kills, power cuts, errors, preemptions, lost messages.
+    ///
+    /// It ends with "complete to depth K", or with the first failure, which has the fewest deviations that one
+    /// can have.
+    #[command(after_help = "Examples:
+  cargo sim explore scenarios/two-workers-one-job.toml --depth 1 --states
+  cargo sim explore scenarios/two-workers-one-job.toml --depth 2 --kinds kill,power-cut")]
+    Explore(ExploreArgs),
+    /// Makes a failing run small and writes it as a scenario file of its own.
+    ///
+    /// `run` and `fuzz` do so by themselves after a failure. The file goes to regressions/ beside the scenario.
+    #[command(after_help = "Example:
+  cargo sim shrink scenarios/canaries/finish-ignores-expiry.toml --seed 1 --out -")]
+    Shrink(ShrinkArgs),
+    /// Shows where in a failing run its failure becomes certain, and the nearest run that passes.
+    ///
+    /// The run is kept up to each of its deviations and drawn anew from there on.
+    #[command(after_help = "Example:
+  cargo sim explain scenarios/canaries/finish-ignores-expiry.toml --seed 1")]
+    Explain(ExplainArgs),
+    /// Runs as many seeds as must be clean before a fix can be believed.
+    #[command(after_help = "Example:
+  cargo sim verify scenarios/storm.toml --was 3/1000 --confidence 99")]
+    Verify(VerifyArgs),
     /// Reads one JSON operation a line and prints one JSON result a line, on real SQLite files.
     #[command(after_help = "Operations and their arguments ([] is optional):
   enqueue id qty now_ms ttl_ms [max_attempts]      apply_event seq delta
@@ -141,6 +175,94 @@ struct RunArgs {
     /// Print one JSON object instead.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    after: AfterArgs,
+    #[command(flatten)]
+    how: HowArgs,
+}
+
+#[derive(Args)]
+struct ExploreArgs {
+    /// The scenario file; its probabilities do not matter.
+    file: PathBuf,
+    /// How many deviations a run has at most, 0 to 8.
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = text::whole(0, 8))]
+    depth: u64,
+    /// These kinds of deviations, separated by commas, or all; else kills, power cuts, errors, preemptions, lost and
+    /// late messages.
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = text::kind)]
+    kinds: Vec<String>,
+    /// Leave nothing out, not even what another run stands for.
+    #[arg(long)]
+    unpruned: bool,
+    /// Also print the final states.
+    #[arg(long)]
+    states: bool,
+    /// Seeds jitter and SQLite's own random numbers, 0 to 2^63-1.
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
+    seed: u64,
+    /// How many processes run at a time, 1 to 256; else one a core. Results do not depend on it.
+    #[arg(long, value_name = "N", value_parser = text::whole(1, 256))]
+    jobs: Option<u64>,
+    /// Print one JSON object instead.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    after: AfterArgs,
+}
+
+#[derive(Args)]
+struct ShrinkArgs {
+    /// The scenario file.
+    file: PathBuf,
+    /// The seed that fails, 0 to 2^63-1.
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
+    seed: u64,
+    /// The file to write (*.toml), or its folder, or - for standard output.
+    #[arg(long, value_name = "PATH")]
+    out: Option<PathBuf>,
+    /// How many runs it may take at most, 1 to 1000000. Default 3000.
+    #[arg(long, value_name = "N", value_parser = text::whole(1, 1_000_000))]
+    runs: Option<u64>,
+    #[command(flatten)]
+    how: HowArgs,
+}
+
+#[derive(Args)]
+struct ExplainArgs {
+    /// The scenario file.
+    file: PathBuf,
+    /// The seed that fails, 0 to 2^63-1.
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
+    seed: u64,
+    /// How often the rest of the run is drawn anew at each point, 1 to 10000.
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = text::whole(1, 10_000))]
+    samples: u64,
+    /// Print one JSON object instead.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    how: HowArgs,
+}
+
+#[derive(Args)]
+struct VerifyArgs {
+    /// The scenario file.
+    file: PathBuf,
+    /// The share of seeds that failed before the fix, as the failure's report states it: 3/1000, 0.3% or 0.003.
+    #[arg(long, value_name = "RATE", value_parser = HitRate::parse)]
+    was: HitRate,
+    /// How sure to be, in percent, 1 to 99.
+    #[arg(long, value_name = "PERCENT", default_value_t = 99, value_parser = text::whole(1, 99))]
+    confidence: u64,
+    /// The first seed, 0 to 2^63-1.
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
+    start: u64,
+    /// How many processes run at a time, 1 to 256; else one a core.
+    #[arg(long, value_name = "N", value_parser = text::whole(1, 256))]
+    jobs: Option<u64>,
+    #[command(flatten)]
+    how: HowArgs,
 }
 
 #[derive(Args, Default)]
@@ -163,6 +285,39 @@ struct FuzzArgs {
     /// Print one JSON object instead; timings are apart, under `timings`.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    after: AfterArgs,
+    #[command(flatten)]
+    how: HowArgs,
+    /// The share of seeds, 0 to 1, that is run again in the same process and in a fresh one. Default 0.01.
+    #[arg(long, value_name = "SHARE", value_parser = text::share)]
+    xray: Option<f64>,
+    /// Fail where a kind of fault that is switched on never had an effect.
+    #[arg(long)]
+    strict: bool,
+}
+
+/// How a seed is run.
+#[derive(Args, Clone, Copy, Default)]
+struct HowArgs {
+    /// What carries the connections, built-in or turmoil; else what the scenario says. What a scenario expects to be
+    /// reached now and then is judged on its own net only.
+    #[arg(long, value_name = "NET", value_parser = text::net())]
+    net: Option<Net>,
+    /// How a seed becomes answers: uniform, pct, swarm or mix. Default mix.
+    #[arg(long, value_name = "STRATEGY", value_parser = Strategy::parse)]
+    strategy: Option<Strategy>,
+}
+
+/// What is done about a failure.
+#[derive(Args, Default)]
+struct AfterArgs {
+    /// Do not shrink a failing run.
+    #[arg(long)]
+    no_shrink: bool,
+    /// Where shrunk failures are written: a file (*.toml) or a folder; else regressions/ beside the scenario.
+    #[arg(long, value_name = "PATH", conflicts_with = "no_shrink")]
+    out: Option<PathBuf>,
 }
 
 /// Runs the command line of this process.
@@ -183,9 +338,13 @@ pub(crate) fn main() -> ExitCode {
 fn command(cli: Cli) -> anyhow::Result<Exit> {
     let folder = cli.scenarios.as_deref();
     match cli.command {
-        None => fuzz::fuzz(folder, &FuzzArgs::default()),
+        None => fuzz::default_campaign(folder),
         Some(Command::Run(args)) => run::run(&args),
         Some(Command::Fuzz(args)) => fuzz::fuzz(folder, &args),
+        Some(Command::Explore(args)) => explore::explore(&args),
+        Some(Command::Shrink(args)) => shrink::shrink(&args),
+        Some(Command::Explain(args)) => explain::explain(&args),
+        Some(Command::Verify(args)) => verify::verify(&args),
         Some(Command::Exec { dir }) => {
             let terminal = io::stderr().is_terminal();
             exec::run_explained(dir.as_deref(), io::stdin().lock(), io::stdout().lock(), |failure| {

@@ -2,14 +2,19 @@
 //! systems from a seed.
 
 pub mod campaign;
+pub mod check;
 pub mod choice;
 pub mod computer;
 pub mod exec;
+pub mod explain;
+pub mod explore;
+pub mod findability;
 pub mod judge;
 pub mod model;
 pub mod scenario;
 pub mod scene;
 pub mod shrink;
 pub mod sqlite_file;
+pub mod strategy;
 pub mod twin;
 pub mod zoo;

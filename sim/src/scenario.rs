@@ -46,6 +46,9 @@ pub struct Scenario {
     /// What is run: `real` (default), or a twin with one mistake, of [`Flaw::ALL`], such as `finish-ignores-expiry`.
     #[serde(with = "field::system", default)]
     pub system: Flaw,
+    /// What carries the connections: `built-in` (default) or `turmoil`.
+    #[serde(with = "field::net", default)]
+    pub net: Net,
     /// Jobs and when they arrive, `[[job]]`; with workers at least one, at most 10,000 in all. The same id may arrive twice.
     #[serde(rename = "job", default)]
     pub jobs: Vec<Job>,
@@ -73,6 +76,36 @@ pub struct Scenario {
     /// What the run must show.
     #[serde(default)]
     pub expect: Expect,
+}
+
+/// What carries the connections between processes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Net {
+    /// The built-in executor and its network: processes can be preempted inside SQLite, and idle time costs nothing.
+    #[default]
+    BuiltIn,
+    /// turmoil's hosts and its TCP: the second opinion, and much slower.
+    Turmoil,
+}
+
+impl Net {
+    /// Both, by their names in scenario files and on the command line.
+    pub const ALL: &'static [Self] = &[Self::BuiltIn, Self::Turmoil];
+
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::BuiltIn => "built-in",
+            Self::Turmoil => "turmoil",
+        }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|net| net.as_str() == name)
+    }
 }
 
 /// A job, or several like it, that the producer enqueues.

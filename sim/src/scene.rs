@@ -20,16 +20,17 @@ use std::rc::Rc;
 
 use ackward::rules::Timeout;
 use ackward::storage::Durability;
+use rand_chacha::rand_core::RngCore;
 
-use crate::choice::{Action, Chooser, Decision, Deviation};
+use crate::choice::{Action, Chooser, Decision, Deviation, Kind};
 use crate::computer::{
-    Context, End, Ending, Event, ProcessSpec, Recording, Simulation, SimulationOptions, Struck, World,
-    current,
+    Context, End, Ending, Event, ProcessSpec, Recording, Simulation, SimulationOptions, Struck,
+    TurmoilOptions, World, current,
 };
 use crate::judge::{
     self, Judged, Judges, Milestone, Milestones, NO_PANIC, SETTLES, STOPS_IN_TIME, Violation, Watch,
 };
-use crate::scenario::Scenario;
+use crate::scenario::{Net, Scenario};
 
 pub use chooser::{SceneChooser, probabilities};
 pub use fault::SimFault;
@@ -211,7 +212,8 @@ fn stopped(context: &Context, stage: &Stage, grace_ms: i64) {
     judge::with(|judges, world| {
         judges.milestones.reach(Milestone::Stopped);
         let took_ms = (world.now_us() - told_us) / 1_000;
-        if took_ms > grace_ms + STOP_SLACK_MS && stage.scenario.faults.stall.get() == 0.0 {
+        let was_stalled = world.times_chosen(Kind::Stall) > 0;
+        if took_ms > grace_ms + STOP_SLACK_MS && !was_stalled && stage.scenario.faults.stall.get() == 0.0 {
             let detail = format!(
                 "process {} ended {took_ms} ms after it was told to, allowed: {grace_ms}",
                 context.process
@@ -235,6 +237,10 @@ fn settings(scenario: &Scenario, seed: u64, recording: Recording) -> SimulationO
         slow_ms: span(scenario.faults.slow_ms.min(), scenario.faults.slow_ms.max()),
         clock_jump_ms: span(scenario.faults.clock_jump_ms.min(), scenario.faults.clock_jump_ms.max()),
         recording,
+        turmoil: (scenario.net == Net::Turmoil).then(|| TurmoilOptions {
+            seed: crate::choice::stream(seed, crate::choice::stable_hash(b"turmoil")).next_u64(),
+            varies: scenario.faults.is_random(),
+        }),
         ..SimulationOptions::default()
     }
 }

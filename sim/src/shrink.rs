@@ -23,6 +23,7 @@ use crate::twin;
 use candidate::{Candidate, Right};
 
 pub use freedom::Freedom;
+pub(crate) use list::minimize;
 
 /// Runs that a shrinking takes at most where nothing else is said.
 pub const RUNS_MAX: u64 = 3_000;

@@ -11,12 +11,13 @@ mod worker;
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ackward::shell::Sender;
 use ackward::storage::{Inbox, OpenOptions, StorageError};
 
 use crate::choice::Chooser;
-use crate::computer::Context;
+use crate::computer::{Context, current};
 use crate::scenario::{Consumer, Flaw, Scenario};
 use crate::scene::{Post, Real, Report, RunOptions, SceneChooser, Stage, System, run_with};
 
@@ -75,6 +76,7 @@ impl System for Twins {
     type Store = StoreTwin;
 
     fn open_queue(path: &Path, options: &OpenOptions) -> Result<Twin, StorageError> {
+        leak();
         Twin::open(path, options, FLAW.get())
     }
 
@@ -99,5 +101,15 @@ impl System for Twins {
 
     async fn consume(context: Context, consumer: Rc<Consumer>, stage: Rc<Stage>) {
         stream::consume(context, consumer, stage).await;
+    }
+}
+
+/// What outlives a run, where that is the mistake.
+fn leak() {
+    static OPENED: AtomicU64 = AtomicU64::new(0);
+    let opened = OPENED.fetch_add(1, Ordering::Relaxed);
+    if let (Flaw::LeaksBetweenRuns, Some(world)) = (FLAW.get(), current()) {
+        world.fold(opened);
+        world.note(|| format!("opens queue {opened} of this OS process"));
     }
 }

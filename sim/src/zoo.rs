@@ -14,7 +14,7 @@ use crate::twin;
 
 pub use field::FIELD;
 pub use rows::{ROWS, Row};
-pub use score::{COLUMNS, Score};
+pub use score::{COLUMNS, Score, UNIFORM};
 
 /// A mistake must be found within so many seeds where nothing else is said.
 pub const SEEDS_MAX: u64 = 2_000;

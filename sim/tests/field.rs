@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use ackward_sim::campaign;
 use ackward_sim::scenario::Flaw;
+use ackward_sim::scene::Real;
 use ackward_sim::zoo::{FIELD, ROWS};
 
 const SEEDS: u64 = 100;
@@ -57,7 +58,7 @@ fn the_real_core_has_every_right_value_and_shows_what_each_scenario_is_for() {
     let _alone = common::alone();
     for (name, _) in FIELD {
         let scenario = common::scenario(&format!("field/{name}"));
-        let tally = campaign::run_named(&scenario, 1, SEEDS);
+        let tally = campaign::run_seeds::<Real>(&scenario, 1, SEEDS);
         assert_eq!(tally.failed, 0, "{name}: {:#?}", tally.failures);
         assert!(tally.nondeterministic.is_empty(), "{name}: {:?}", tally.nondeterministic);
         assert_eq!(tally.unreached(&scenario), [""; 0], "{name}");

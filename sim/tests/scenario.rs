@@ -6,7 +6,7 @@ use std::path::Path;
 use ackward::rules::Limits;
 use ackward::storage::Durability;
 use ackward_sim::model;
-use ackward_sim::scenario::{Faults, Scenario, ScenarioError, vocabulary};
+use ackward_sim::scenario::{Faults, Net, Scenario, ScenarioError, vocabulary};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
@@ -16,6 +16,7 @@ const SMALL: &str = "about = \"Small.\"\n[[job]]\nid = \"cake\"\n[[worker]]\nnam
 const WHOLE: &str = r#"about = 'Two workers race; "one" gets the ticket.'
 duration_ms = 50000
 durability = "extra"
+net = "turmoil"
 
 [[job]]
 id = "cake"
@@ -109,6 +110,7 @@ effects = [0, 1]
 fn defaults_are_those_of_the_docs() {
     let scenario = parse(SMALL).unwrap();
     assert_eq!((scenario.duration_ms, scenario.durability), (60_000, Durability::Full));
+    assert_eq!(scenario.net, Net::BuiltIn);
     let job = &scenario.jobs[0];
     assert_eq!((job.qty.get(), job.at_ms, job.ttl_ms.get(), job.max_attempts.get()), (1, 0, 30_000, 3));
     assert_eq!((job.count, job.every_ms), (1, 0));
@@ -287,6 +289,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("worker twice by number", "+[[worker]]\nname = \"v\"\ncount = 2\n[[worker]]\nname = \"v-2\""),
     ("worker named as another process", "+[[worker]]\nname = \"receiver\""),
     ("durability unknown", "about = \"x\"\ndurability = \"ful\""),
+    ("net unknown", "about = \"x\"\nnet = \"turmol\""),
+    ("net a number", "about = \"x\"\nnet = 1"),
     ("span in the wrong order", "+[faults]\nstall_ms = [9, 3]"),
     ("span of three", "+[faults]\nstall_ms = [1, 2, 3]"),
     ("span below 0", "+[faults]\nslow_ms = [-1, 3]"),

@@ -53,7 +53,17 @@ fn imports_never_point_up() {
 /// The engine knows nothing of queues, judges and scenarios; the core knows nothing of the simulator.
 #[test]
 fn the_engine_and_the_core_stand_alone() {
-    let above = ["crate::judge", "crate::model", "crate::scenario", "crate::scene", "crate::campaign"];
+    let above = [
+        "crate::judge",
+        "crate::model",
+        "crate::scenario",
+        "crate::scene",
+        "crate::campaign",
+        "crate::twin",
+        "crate::explore",
+        "crate::shrink",
+        "crate::strategy",
+    ];
     absent(&above, |path| path.starts_with("sim/src/computer") || path.starts_with("sim/src/choice"));
     absent(&["ackward_sim"], |path| is_core(path) || path.starts_with("src/adapter"));
 }
@@ -109,7 +119,21 @@ fn is_test(path: &str) -> bool {
 
 /// Whatever takes part in a run.
 fn is_engine(path: &str) -> bool {
-    let parts = ["choice", "computer", "judge", "model", "scene", "sqlite_file", "campaign"];
+    let parts = [
+        "choice",
+        "computer",
+        "judge",
+        "model",
+        "scene",
+        "sqlite_file",
+        "campaign",
+        "explain",
+        "explore",
+        "findability",
+        "shrink",
+        "strategy",
+        "twin",
+    ];
     parts.iter().any(|part| path.starts_with(&format!("sim/src/{part}")))
 }
 

@@ -1,14 +1,18 @@
 //! A publisher's log as a file.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use crate::shell::LogBytes;
 
-/// A log file, opened for reading. It may grow meanwhile; it must not be replaced or cut.
+/// A log file, opened for reading. It may grow meanwhile; it must not be replaced or cut, which is noticed.
 #[derive(Debug)]
-pub struct LogFile(File);
+pub struct LogFile {
+    file: File,
+    path: PathBuf,
+}
 
 impl LogFile {
     /// Opens an existing file.
@@ -20,17 +24,23 @@ impl LogFile {
         if file.metadata()?.is_dir() {
             return Err(io::Error::from(io::ErrorKind::IsADirectory));
         }
-        Ok(Self(file))
+        Ok(Self { file, path: path.to_owned() })
     }
 }
 
 impl LogBytes for LogFile {
     fn len(&mut self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.seek(SeekFrom::Start(offset))?;
-        self.0.read(buffer)
+        self.file.seek(SeekFrom::Start(offset))?;
+        self.file.read(buffer)
+    }
+
+    fn is_in_place(&mut self) -> io::Result<bool> {
+        let ours = self.file.metadata()?;
+        let there = fs::metadata(&self.path);
+        Ok(there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())))
     }
 }

@@ -1,10 +1,11 @@
-//! How fast the queue is, in medians and ratios. Three questions:
+//! How fast the queue is, in medians and ratios. Four questions:
 //!
 //! 1. what claim and finish cost beside their floor, two transactions that only update the row;
 //! 2. whether enqueue, claim and finish cost more when a million jobs have finished than when a thousand
-//!    have.
-//!
-//! 3. what claim costs when a crowd waits for its time in front of a few that are ready, when few wait in
+//!    have;
+//! 3. what batches cost beside their floor: two transactions for 1, 32 and 128 jobs, enqueue in batches beside bare
+//!    inserts;
+//! 4. what claim costs when a crowd waits for its time in front of a few that are ready, when few wait in
 //!    front of a crowd, and when a crowd of leases runs out at once.
 //!
 //! Both sides of a ratio alternate within one run, so that whatever else the machine does hits both. The
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use ackward::port::NoFault;
 use ackward::rules::{Attempts, Delay, Event, Lease, Limits, Millis, Name, Outcome, Qty};
-use ackward::storage::{Durability, LeaseQueue, OpenOptions, Queue};
+use ackward::storage::{Durability, FinishOrder, LeaseQueue, OpenOptions, Queue};
 use rusqlite::Connection;
 
 /// Measurements of each kind.
@@ -30,6 +31,10 @@ fn main() {
     }
     for durability in [Durability::Full, Durability::Extra] {
         floor(durability);
+        for batch in [1, 32, 128] {
+            batches(durability, batch);
+        }
+        enqueues(durability);
     }
     history();
     crowds();
@@ -50,6 +55,66 @@ fn floor(durability: Durability) {
     let (ours, floor) = (median(ours), median(floor));
     println!(
         "claim+finish, {durability:?}: {ours:?}, floor of two bare transactions: {floor:?}, speed {:.2} of the floor's",
+        ratio(floor, ours)
+    );
+}
+
+/// Batches of claims and finishes against two bare transactions on as many rows.
+fn batches(durability: Durability, batch: usize) {
+    let rounds = (ROUNDS / batch).max(40);
+    let dir = tempfile::tempdir().unwrap();
+    let mut queue = Queue::open(&dir.path().join("queue.db"), &OpenOptions::new(durability)).unwrap();
+    let bare = bare(&dir.path().join("bare.db"), durability);
+    fill(queue.connection(), "pending", rounds * batch);
+    fill(&bare, "pending", rounds * batch);
+    let (mut ours, mut floor) = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        ours.push(timed(|| {
+            let tickets =
+                queue.claim_many(&name("w"), &mut || Ok(now()), Lease::DEFAULT, batch, &mut NoFault).unwrap();
+            let order = |ticket| FinishOrder { ticket, outcome: Outcome::Ok, delay: Delay::NONE };
+            let orders: Vec<_> = tickets.into_iter().map(order).collect();
+            assert!(queue.finish_many(&orders, now(), &mut NoFault).iter().all(Result::is_ok));
+        }));
+        floor.push(timed(|| bare_claims_and_finishes(&bare, round * batch, batch)));
+    }
+    let (ours, floor) = (median(ours), median(floor));
+    let jobs = f64::from(u32::try_from(batch).unwrap());
+    println!(
+        "claim+finish, {durability:?}, batches of {batch}: {ours:?} a batch, {:.0} jobs/s, speed {:.2} of the floor's",
+        jobs / ours.as_secs_f64(),
+        ratio(floor, ours)
+    );
+}
+
+/// Enqueue in batches of 500 against bare inserts.
+fn enqueues(durability: Durability) {
+    const BATCH: usize = 500;
+    let dir = tempfile::tempdir().unwrap();
+    let mut queue = Queue::open(&dir.path().join("queue.db"), &OpenOptions::new(durability)).unwrap();
+    let bare = bare(&dir.path().join("bare.db"), durability);
+    let (mut ours, mut floor) = (Vec::new(), Vec::new());
+    for round in 0..20 {
+        let id = |nth: usize| format!("job-{}", round * BATCH + nth);
+        let events: Vec<_> =
+            (0..BATCH).map(|nth| Event { id: name(&id(nth)), qty: Qty::new(1).unwrap() }).collect();
+        let ttl = Limits::CONTRACT.ttl(60_000).unwrap();
+        ours.push(timed(|| {
+            assert!(queue.enqueue_many(&events, now(), ttl, Attempts::DEFAULT).iter().all(Result::is_ok));
+        }));
+        floor.push(timed(|| {
+            transaction(&bare, || {
+                let sql = "INSERT INTO jobs (id, qty, status, attempts, max_attempts, token, available_at, deadline) \
+                    VALUES (?1, 1, 'pending', 0, 3, 0, 1, 60001)";
+                for nth in 0..BATCH {
+                    bare.prepare_cached(sql).unwrap().execute([id(nth)]).unwrap();
+                }
+            });
+        }));
+    }
+    let (ours, floor) = (median(ours), median(floor));
+    println!(
+        "enqueue, {durability:?}, batches of {BATCH}: {ours:?} a batch, floor {floor:?}, speed {:.2} of the floor's",
         ratio(floor, ours)
     );
 }
@@ -127,17 +192,29 @@ fn enqueue(queue: &mut Queue, round: usize) {
 }
 
 fn bare_claim_and_finish(bare: &Connection, round: usize) {
-    let seq = i64::try_from(round).unwrap() + 1;
+    bare_claims_and_finishes(bare, round, 1);
+}
+
+/// Two transactions that only update so many rows.
+fn bare_claims_and_finishes(bare: &Connection, first: usize, count: usize) {
     for sql in [
         "UPDATE jobs SET status = 'leased', attempts = attempts + 1, token = token + 1, owner = 'w', \
          lease_until = 1000, reason = NULL WHERE seq = ?1",
         "UPDATE jobs SET status = 'done', reason = NULL, available_at = 0, owner = NULL, lease_until = NULL \
          WHERE seq = ?1",
     ] {
-        bare.prepare_cached("BEGIN IMMEDIATE").unwrap().execute([]).unwrap();
-        bare.prepare_cached(sql).unwrap().execute([seq]).unwrap();
-        bare.prepare_cached("COMMIT").unwrap().execute([]).unwrap();
+        transaction(bare, || {
+            for nth in first..first + count {
+                bare.prepare_cached(sql).unwrap().execute([i64::try_from(nth).unwrap() + 1]).unwrap();
+            }
+        });
     }
+}
+
+fn transaction(bare: &Connection, work: impl FnOnce()) {
+    bare.prepare_cached("BEGIN IMMEDIATE").unwrap().execute([]).unwrap();
+    work();
+    bare.prepare_cached("COMMIT").unwrap().execute([]).unwrap();
 }
 
 fn bare(path: &std::path::Path, durability: Durability) -> Connection {

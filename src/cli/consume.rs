@@ -13,7 +13,9 @@ use clap::{Args, ValueEnum};
 
 use super::exit::{Ended, Exit};
 use super::fault::EnvFault;
-use super::{files, jitter, say, signals, timeout};
+use super::output::say;
+use super::values::timeout;
+use super::{files, jitter, signals};
 
 /// Apply a publisher's events to a store, each exactly once
 #[derive(Debug, Args)]

@@ -1,17 +1,23 @@
 //! `ackward enqueue`.
 
+mod lines;
+
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use ackward::adapter::SystemClock;
 use ackward::port::Clock;
 use ackward::rules::{Attempts, Event, Name, Qty, Ttl};
-use ackward::storage::{Durability, EnqueueError, Enqueued, LeaseQueue, OpenOptions, Queue};
+use ackward::storage::{EnqueueError, Enqueued, LeaseQueue, Queue};
 use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
 
 use super::exit::{Ended, Exit};
-use super::{files, name, say, ttl};
+use super::output::say;
+use super::queue_file::{Durable, QueueFile};
+use super::values::{attempts, id, qty, ttl};
+use lines::{Line, Lines};
 
 /// Add jobs to a queue, each once per id
 #[derive(Debug, Args)]
@@ -19,15 +25,16 @@ use super::{files, name, say, ttl};
 Examples:
   ackward enqueue --queue jobs.db --id cake --qty 3
   ackward enqueue --queue jobs.db --json-lines jobs.jsonl
+  produce | ackward enqueue --queue jobs.db --json-lines -
 
-A job whose id and quantity are in the queue already is left as it is and reported as a duplicate, so a run that
-was cut short can be repeated. The first line that is refused ends the run; the lines before it stay.")]
+A job whose id and quantity are in the queue already is left as it is and counted as a duplicate, so a run that was cut \
+short can be repeated. A line that is refused is reported with its number, and the run goes on, and ends with code 2 \
+where a line is malformed, else with 4 where an id exists with another quantity.")]
 pub struct Enqueue {
-    /// The queue's SQLite file; created if it does not exist
-    #[arg(long, env = "ACKWARD_QUEUE", value_name = "FILE")]
-    queue: PathBuf,
+    #[command(flatten)]
+    queue: QueueFile,
     /// The job's identifier: 1 to 64 letters, digits, `_` and `-`
-    #[arg(long, value_parser = name, requires = "qty", required_unless_present = "json_lines")]
+    #[arg(long, value_parser = id, requires = "qty", required_unless_present = "json_lines")]
     id: Option<Name>,
     /// The job's quantity, 1 to 1000
     #[arg(long, value_parser = qty, requires = "id")]
@@ -35,55 +42,54 @@ pub struct Enqueue {
     /// Read one `{"id":…,"qty":…}` a line from a file; `-` is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["id", "qty"])]
     json_lines: Option<PathBuf>,
-    /// How long the job may take to be delivered, in seconds, up to 30 days
-    #[arg(long, env = "ACKWARD_TTL", value_name = "SECONDS", default_value = "86400", value_parser = ttl)]
+    /// Lines that share a transaction
+    #[arg(
+        long,
+        env = "ACKWARD_ENQUEUE_BATCH",
+        value_name = "N",
+        default_value_t = 500,
+        value_parser = clap::value_parser!(u32).range(1..=10_000)
+    )]
+    batch: u32,
+    /// Also print what became of each line
+    #[arg(long, requires = "json_lines")]
+    each: bool,
+    /// How long the job may take to be delivered, in seconds or with a unit, up to 30 days
+    #[arg(long, env = "ACKWARD_TTL", value_name = "SPAN", default_value = "1d", value_parser = ttl)]
     ttl: Ttl,
     /// How many attempts the job has, 1 to 16
     #[arg(long, env = "ACKWARD_MAX_ATTEMPTS", value_name = "N", default_value = "10", value_parser = attempts)]
     max_attempts: Attempts,
+    #[command(flatten)]
+    durable: Durable,
     /// Print what was done as one JSON object a line
     #[arg(long)]
     json: bool,
 }
 
+/// What became of the lines so far.
+#[derive(Debug, Default)]
+struct Counts {
+    new: u64,
+    duplicates: u64,
+    malformed: u64,
+    conflicts: u64,
+}
+
 impl Enqueue {
     pub fn run(self) -> Result<(), Ended> {
-        files::prepare(&self.queue)?;
-        let mut queue = Queue::open(&self.queue, &OpenOptions::new(Durability::Full))?;
+        let (mut queue, _) = self.queue.create(self.durable)?;
         match (&self.id, self.qty, &self.json_lines) {
-            (Some(id), Some(qty), _) => self.enqueue(&mut queue, &Event { id: id.clone(), qty }),
+            (Some(id), Some(qty), _) => self.one(&mut queue, &Event { id: id.clone(), qty }),
             (_, _, Some(path)) => self.lines(&mut queue, path),
             _ => Err(Ended::new(Exit::Usage, "--id with --qty, or --json-lines is needed")),
         }
     }
 
-    fn lines(&self, queue: &mut Queue, path: &Path) -> Result<(), Ended> {
-        let refuse = |line: usize, error: &dyn std::fmt::Display| {
-            Ended::new(Exit::Usage, format_args!("{}, line {line}: {error}", path.display()))
-        };
-        let input: Box<dyn BufRead> = if path.as_os_str() == "-" {
-            Box::new(io::stdin().lock())
-        } else {
-            Box::new(BufReader::new(File::open(path).map_err(|error| refuse(0, &error))?))
-        };
-        for (index, line) in input.lines().enumerate() {
-            let line = line.map_err(|error| refuse(index + 1, &error))?;
-            if line.trim().is_empty() {
-                continue;
-            }
-            let event = Event::from_json(&line).map_err(|error| refuse(index + 1, &error))?;
-            self.enqueue(queue, &event)?;
-        }
-        Ok(())
-    }
-
-    fn enqueue(&self, queue: &mut Queue, event: &Event) -> Result<(), Ended> {
+    fn one(&self, queue: &mut Queue, event: &Event) -> Result<(), Ended> {
         let now = SystemClock.now()?;
-        let word = match queue.enqueue(event, now, self.ttl, self.max_attempts) {
-            Ok(Enqueued::New) => "new",
-            Ok(Enqueued::Duplicate) => "duplicate",
-            Err(error) => return Err(ended(&error)),
-        };
+        let enqueued = queue.enqueue(event, now, self.ttl, self.max_attempts);
+        let word = word(enqueued.map_err(|error| self.ended(&error))?);
         if self.json {
             say(serde_json::json!({ "id": event.id.as_str(), "qty": event.qty.get(), "enqueued": word }));
         } else {
@@ -91,23 +97,150 @@ impl Enqueue {
         }
         Ok(())
     }
+
+    fn lines(&self, queue: &mut Queue, path: &Path) -> Result<(), Ended> {
+        let failed = |error: io::Error| Ended::new(Exit::Usage, format_args!("{}: {error}", path.display()));
+        let (input, bytes): (Box<dyn BufRead>, _) = if path.as_os_str() == "-" {
+            (Box::new(io::stdin().lock()), None)
+        } else {
+            let file = File::open(path).map_err(failed)?;
+            let bytes = file.metadata().map_err(failed)?.len();
+            (Box::new(BufReader::new(file)), Some(bytes))
+        };
+        let progress = progress(bytes);
+        let mut lines = Lines::new(input);
+        let mut counts = Counts::default();
+        loop {
+            let batch = lines.batch(usize::try_from(self.batch).unwrap_or(usize::MAX)).map_err(failed)?;
+            if batch.is_empty() {
+                break;
+            }
+            self.batch(queue, path, batch, &mut counts)?;
+            progress.set_position(lines.bytes());
+        }
+        progress.finish_and_clear();
+        self.summary(path, &counts)
+    }
+
+    /// Enqueues the sound lines of a batch in one transaction.
+    fn batch(
+        &self,
+        queue: &mut Queue,
+        path: &Path,
+        batch: Vec<Line>,
+        counts: &mut Counts,
+    ) -> Result<(), Ended> {
+        let mut events = Vec::with_capacity(batch.len());
+        let mut numbers = Vec::with_capacity(batch.len());
+        for Line { number, event } in batch {
+            match event {
+                Ok(event) => {
+                    events.push(event);
+                    numbers.push(number);
+                }
+                Err(error) => {
+                    counts.malformed += 1;
+                    self.refused(path, number, &error);
+                }
+            }
+        }
+        let answers = self.add(queue, &events)?;
+        for ((event, number), answer) in events.iter().zip(numbers).zip(answers) {
+            match answer {
+                Ok(enqueued) => {
+                    match enqueued {
+                        Enqueued::New => counts.new += 1,
+                        Enqueued::Duplicate => counts.duplicates += 1,
+                    }
+                    self.each(event, number, word(enqueued));
+                }
+                Err(error @ EnqueueError::Conflict { .. }) => {
+                    counts.conflicts += 1;
+                    self.refused(path, number, &error.to_string());
+                }
+                Err(error) => {
+                    let Ended { exit, message } = self.ended(&error);
+                    let why = format_args!(
+                        "{message} (at line {number} of {}; the lines before that batch are in the queue, and \
+                         repeating the run adds none twice)",
+                        path.display()
+                    );
+                    return Err(Ended::new(exit, why));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One transaction, again where the file is locked.
+    fn add(&self, queue: &mut Queue, events: &[Event]) -> Result<Vec<Result<Enqueued, EnqueueError>>, Ended> {
+        let now = SystemClock.now()?;
+        let add = || {
+            let answers = queue.enqueue_many(events, now, self.ttl, self.max_attempts);
+            let is_busy = |answer: &Result<_, EnqueueError>| matches!(answer, Err(EnqueueError::Storage(error)) if error.is_busy());
+            if answers.iter().any(is_busy) { Err(answers) } else { Ok(answers) }
+        };
+        Ok(super::patient(add, |_| true).unwrap_or_else(|busy| busy))
+    }
+
+    fn each(&self, event: &Event, number: u64, word: &str) {
+        match (self.each, self.json) {
+            (false, _) => {}
+            (true, false) => say(format_args!("{}: {word}", event.id)),
+            (true, true) => say(serde_json::json!({
+                "line": number, "id": event.id.as_str(), "qty": event.qty.get(), "enqueued": word
+            })),
+        }
+    }
+
+    fn refused(&self, path: &Path, number: u64, error: &str) {
+        if self.json {
+            say(serde_json::json!({ "line": number, "refused": error }));
+        } else {
+            super::complain(format_args!("{}, line {number}: {error}", path.display()));
+        }
+    }
+
+    fn summary(&self, path: &Path, counts: &Counts) -> Result<(), Ended> {
+        let Counts { new, duplicates, malformed, conflicts } = counts;
+        let refused = malformed + conflicts;
+        if self.json {
+            say(serde_json::json!({
+                "end": "done", "new": new, "duplicates": duplicates, "refused": refused, "conflicts": conflicts
+            }));
+        } else {
+            say(format_args!("{new} new, {duplicates} duplicates, {refused} refused"));
+        }
+        let exit = if *malformed > 0 { Exit::Usage } else { Exit::History };
+        match refused {
+            0 => Ok(()),
+            _ => Err(Ended::new(exit, format_args!("{}: {refused} lines were refused", path.display()))),
+        }
+    }
+
+    fn ended(&self, error: &EnqueueError) -> Ended {
+        let exit = match error {
+            EnqueueError::Conflict { .. } => Exit::History,
+            EnqueueError::Invalid(_) => Exit::Usage,
+            EnqueueError::Storage(error) => return self.queue.failed(error),
+        };
+        Ended::new(exit, error)
+    }
 }
 
-fn ended(error: &EnqueueError) -> Ended {
-    let exit = match error {
-        EnqueueError::Conflict { .. } => Exit::History,
-        EnqueueError::Invalid(_) => Exit::Usage,
-        EnqueueError::Storage(_) => Exit::Storage,
-    };
-    Ended::new(exit, error)
+const fn word(enqueued: Enqueued) -> &'static str {
+    match enqueued {
+        Enqueued::New => "new",
+        Enqueued::Duplicate => "duplicate",
+    }
 }
 
-fn qty(text: &str) -> Result<Qty, String> {
-    let number = text.parse().map_err(|_| "a whole number from 1 to 1000")?;
-    Qty::new(number).map_err(|error| error.to_string())
-}
-
-fn attempts(text: &str) -> Result<Attempts, String> {
-    let number = text.parse().map_err(|_| "a whole number from 1 to 16")?;
-    Attempts::new(number).map_err(|error| error.to_string())
+/// A bar on stderr, where that is a terminal and the length is known.
+fn progress(bytes: Option<u64>) -> ProgressBar {
+    let Some(bytes) = bytes.filter(|_| io::stderr().is_terminal()) else { return ProgressBar::hidden() };
+    let bar = ProgressBar::new(bytes);
+    match ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes} {eta}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
 }

@@ -19,8 +19,9 @@ Exit codes:
   5  a file failed: missing, not a regular file, SQLite, the disk, a lock
   6  the connection was given up
   7  the publisher's log is refused
-  8  the job to redrive does not exist, or is not dead
-  9  stopped, but something was still being sent or answered when the grace time was over";
+  8  the job does not exist, or the one to redrive is not dead
+  9  stopped, but something was still being sent or answered when the grace time was over
+  10 the doctor found something";
 
 /// Why the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,7 @@ pub enum Exit {
     Log = 7,
     NotDead = 8,
     Cut = 9,
+    Findings = 10,
 }
 
 impl Exit {
@@ -49,6 +51,7 @@ impl Exit {
             Self::Log => "log",
             Self::NotDead => "not-dead",
             Self::Cut => "cut",
+            Self::Findings => "findings",
         }
     }
 }

@@ -10,7 +10,9 @@ use clap::Args;
 
 use super::exit::{Ended, Exit};
 use super::files;
-use super::{say, signals, timeout};
+use super::output::say;
+use super::signals;
+use super::values::timeout;
 
 /// Serve the events of an append-only log
 #[derive(Debug, Args)]

@@ -1,64 +1,175 @@
 //! `ackward redrive`.
 
-use std::path::PathBuf;
-
 use ackward::adapter::SystemClock;
 use ackward::port::Clock;
-use ackward::rules::{Name, Ttl};
-use ackward::storage::{Durability, LeaseQueue, OpenOptions, Queue, RedriveError};
+use ackward::rules::{Name, Reason, Status, Ttl};
+use ackward::storage::{JobFilter, JobRow, LeaseQueue, Queue, RedriveError};
 use clap::Args;
+use rusqlite::types::Value;
 
 use super::exit::{Ended, Exit};
 use super::fault::EnvFault;
-use super::{files, name, say, ttl};
+use super::output::{plain, say};
+use super::queue_file::{Durable, QueueFile};
+use super::values::{id, note, reason, ttl};
 
-/// Give a dead job a new life, with a note in the audit table
+/// Give dead jobs a new life, with a note in the audit table
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
+Examples:
   ackward redrive --queue jobs.db --id cake --note receiver-mended
+  ackward redrive --queue jobs.db --all-dead --reason exhausted --note receiver-mended --dry-run
 
 The receiver knows the job's id for ever: where an earlier attempt arrived after all, this one has no second effect.")]
 pub struct Redrive {
-    /// The queue's SQLite file
-    #[arg(long, env = "ACKWARD_QUEUE", value_name = "FILE")]
-    queue: PathBuf,
+    #[command(flatten)]
+    queue: QueueFile,
     /// The dead job
-    #[arg(long, value_parser = name)]
-    id: Name,
+    #[arg(long, value_parser = id, required_unless_present = "all_dead", conflicts_with = "all_dead")]
+    id: Option<Name>,
+    /// All dead jobs, or those that the filters let through
+    #[arg(long)]
+    all_dead: bool,
+    /// Only those that died of this: deadline, exhausted, permanent
+    #[arg(long, value_parser = reason, requires = "all_dead")]
+    reason: Option<Reason>,
+    /// Only those whose id begins like this
+    #[arg(long, value_name = "TEXT", requires = "all_dead")]
+    id_prefix: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", requires = "all_dead", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Only tell which
+    #[arg(long)]
+    dry_run: bool,
     /// Why: 1 to 64 letters, digits, `_` and `-`
-    #[arg(long, value_parser = name)]
+    #[arg(long, value_parser = note)]
     note: Name,
-    /// How long the job may take to be delivered, in seconds, up to 30 days
-    #[arg(long, env = "ACKWARD_TTL", value_name = "SECONDS", default_value = "86400", value_parser = ttl)]
+    /// How long a job may take to be delivered, in seconds or with a unit, up to 30 days
+    #[arg(long, env = "ACKWARD_TTL", value_name = "SPAN", default_value = "1d", value_parser = ttl)]
     ttl: Ttl,
+    #[command(flatten)]
+    durable: Durable,
     /// Print what was done as JSON
     #[arg(long)]
     json: bool,
 }
 
+/// Jobs that share a transaction.
+const BATCH: usize = 200;
+
 impl Redrive {
     pub fn run(self) -> Result<(), Ended> {
         let mut fault = EnvFault::from_env()?;
-        files::existing(&self.queue)?;
-        let mut queue = Queue::open(&self.queue, &OpenOptions::new(Durability::Full).create(false))?;
-        let now = SystemClock.now()?;
-        queue.redrive(&self.id, now, self.ttl, &self.note, &mut fault).map_err(|error| ended(&error))?;
+        let mut queue = if self.dry_run { self.queue.look()? } else { self.queue.open(self.durable)? };
+        match &self.id {
+            Some(id) if self.dry_run => self.would(&queue, id),
+            Some(id) => {
+                let now = SystemClock.now()?;
+                queue
+                    .redrive(id, now, self.ttl, &self.note, &mut fault)
+                    .map_err(|error| self.ended(&error))?;
+                self.say_one(id, "redriven");
+                Ok(())
+            }
+            None => self.all(&mut queue, &mut fault),
+        }
+    }
+
+    /// What a redrive of one job would find.
+    fn would(&self, queue: &Queue, id: &Name) -> Result<(), Ended> {
+        let job = queue.find(id).map_err(|error| self.queue.failed(&error))?;
+        let Some(job) = job else { return Err(self.ended(&RedriveError::NoSuchJob { id: id.clone() })) };
+        match job.get("status") {
+            Value::Text(status) if status == Status::Dead.as_str() => {
+                self.say_one(id, "would be redriven");
+                Ok(())
+            }
+            other => {
+                let why = format_args!("job {id} is {}, only a dead job can be redriven", plain(other));
+                Err(Ended::new(Exit::NotDead, why))
+            }
+        }
+    }
+
+    /// Every dead job that the filters let through, piece by piece.
+    fn all(&self, queue: &mut Queue, fault: &mut EnvFault) -> Result<(), Ended> {
+        let filter =
+            JobFilter { status: Some(Status::Dead), reason: self.reason, id_prefix: self.id_prefix.clone() };
+        let mut left = usize::try_from(self.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+        let (mut after, mut redriven, mut skipped) = (i64::MIN, 0, 0);
+        while left > 0 {
+            let rows = queue.list(&filter, after, BATCH.min(left));
+            let rows = rows.map_err(|error| self.queue.failed(&error))?;
+            let Some(Value::Integer(last)) = rows.last().map(|row| row.get("seq")) else { break };
+            (after, left) = (*last, left - rows.len());
+            // An id out of range is no job's that could be claimed (M12).
+            let ids: Vec<_> = rows.iter().filter_map(name).collect();
+            skipped += rows.len() - ids.len();
+            if self.dry_run {
+                ids.iter().for_each(|id| self.say_one(id, "would be redriven"));
+                redriven += ids.len();
+                continue;
+            }
+            let done = self.piece(queue, &ids, fault)?;
+            (redriven, skipped) = (redriven + done, skipped + ids.len() - done);
+        }
         if self.json {
-            say(serde_json::json!({ "id": self.id.as_str(), "redriven": true }));
+            say(serde_json::json!({ "redriven": redriven, "skipped": skipped, "dry_run": self.dry_run }));
+        } else if self.dry_run {
+            say(format_args!("{redriven} jobs would be redriven, {skipped} passed over"));
         } else {
-            say(format_args!("{}: redriven", self.id));
+            say(format_args!("{redriven} jobs redriven, {skipped} passed over"));
         }
         Ok(())
     }
+
+    /// One transaction; how many it redrove. A job that is no longer dead was redriven by somebody else.
+    fn piece(&self, queue: &mut Queue, ids: &[Name], fault: &mut EnvFault) -> Result<usize, Ended> {
+        let now = SystemClock.now()?;
+        let mut redriven = 0;
+        let answers = super::patient(
+            || {
+                let answers = queue.redrive_many(ids, now, self.ttl, &self.note, fault);
+                let busy = answers
+                    .iter()
+                    .any(|answer| matches!(answer, Err(RedriveError::Storage(error)) if error.is_busy()));
+                if busy { Err(answers) } else { Ok(answers) }
+            },
+            |_| true,
+        );
+        for answer in answers.unwrap_or_else(|busy| busy) {
+            match answer {
+                Ok(()) => redriven += 1,
+                Err(RedriveError::NotDead { .. } | RedriveError::NoSuchJob { .. }) => {}
+                Err(error) => return Err(self.ended(&error)),
+            }
+        }
+        Ok(redriven)
+    }
+
+    fn say_one(&self, id: &Name, what: &str) {
+        if self.json {
+            say(serde_json::json!({ "id": id.as_str(), "redriven": !self.dry_run }));
+        } else {
+            say(format_args!("{id}: {what}"));
+        }
+    }
+
+    fn ended(&self, error: &RedriveError) -> Ended {
+        let exit = match error {
+            RedriveError::NoSuchJob { .. } | RedriveError::NotDead { .. } => Exit::NotDead,
+            RedriveError::Invalid(_) => Exit::Usage,
+            RedriveError::Hook(_) => Exit::Failure,
+            RedriveError::Storage(error) => return self.queue.failed(error),
+        };
+        Ended::new(exit, error)
+    }
 }
 
-fn ended(error: &RedriveError) -> Ended {
-    let exit = match error {
-        RedriveError::NoSuchJob { .. } | RedriveError::NotDead { .. } => Exit::NotDead,
-        RedriveError::Invalid(_) => Exit::Usage,
-        RedriveError::Hook(_) => Exit::Failure,
-        RedriveError::Storage(_) => Exit::Storage,
-    };
-    Ended::new(exit, error)
+fn name(row: &JobRow) -> Option<Name> {
+    match row.get("id") {
+        Value::Text(id) => Name::new("id", id).ok(),
+        _ => None,
+    }
 }

@@ -1,8 +1,58 @@
-//! The signals that end a command cleanly.
+//! The signals that end a command cleanly, or have it read its settings anew.
 
+use std::future::poll_fn;
 use std::io;
+use std::task::Poll;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// What a signal asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// SIGTERM or Ctrl-C: to end.
+    Stop,
+    /// SIGHUP: to go on with the settings read anew.
+    Reload,
+}
+
+/// The handlers, in place from the making on.
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    /// Puts the handlers in place.
+    ///
+    /// # Errors
+    /// Where the system refuses one.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for the next one. Where several have come, the one that ends counts.
+    pub async fn next(&mut self) -> Wish {
+        poll_fn(|context| {
+            for (signal, name) in [(&mut self.terminate, "SIGTERM"), (&mut self.interrupt, "Ctrl-C")] {
+                if signal.poll_recv(context).is_ready() {
+                    tracing::info!("{name}: stopping");
+                    return Poll::Ready(Wish::Stop);
+                }
+            }
+            if self.hangup.poll_recv(context).is_ready() {
+                tracing::info!("SIGHUP: reading the settings anew");
+                return Poll::Ready(Wish::Reload);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
 
 /// Completes at SIGTERM or Ctrl-C. The handlers are in place when this returns.
 ///

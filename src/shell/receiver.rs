@@ -1,7 +1,6 @@
 //! The receiver (W3, part Y): takes events over HTTP, each at most once, and answers after the commit. All
 //! connections, and the commits that they share, run in the one task that runs [`receive`].
 
-mod connection;
 mod group;
 mod refusal;
 mod request;
@@ -11,13 +10,11 @@ use std::future::Future;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::stream::{FuturesUnordered, StreamExt};
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::{Request, Response};
+use hyper::Request;
+use hyper::body::Incoming;
 
+use super::http_server::{Limits, Reply, serve};
 use super::signature::Secrets;
-use super::wait::within;
 use crate::port::{Clock, Fault, Lane, Listener};
 use crate::rules::Timeout;
 use crate::storage::{Accepted, Arrival, EventInbox};
@@ -58,11 +55,6 @@ pub struct Received {
     pub cut: u64,
 }
 
-/// Pause after a failed accept: what it failed of (no descriptor left, say) needs time to pass.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-type Reply = Response<Full<Bytes>>;
-
 /// Serves requests until `shutdown` completes; then no connection is accepted any more, requests that have begun
 /// are answered, within the grace time, and all else is closed. Dropping the future closes everything at once;
 /// what was being committed then still is.
@@ -70,7 +62,7 @@ type Reply = Response<Full<Bytes>>;
 /// A request that is refused changes nothing and gets a 4xx whose body is `{"error":…,"message":…}`; so does,
 /// with 503, one whose commit failed, and the sender may try again.
 pub async fn receive<I, L, C, F>(
-    mut listener: impl Listener,
+    listener: impl Listener,
     inbox: &L,
     clock: &C,
     options: &ReceiverOptions,
@@ -83,38 +75,38 @@ where
     C: Clock,
     F: Fault + Clone + Send + 'static,
 {
-    let receiver = Receiver { clock, options, group: Group::default(), received: Cell::default() };
-    let shutdown = shutdown.shared();
-    let serving = async {
-        let mut connections = FuturesUnordered::new();
-        loop {
-            let has_room = connections.len() < options.connections_max.max(1);
-            tokio::select! {
-                biased;
-                () = shutdown.clone() => break,
-                Some(()) = connections.next() => {}
-                accepted = listener.accept(), if has_room => match accepted {
-                    Ok((stream, peer)) => {
-                        receiver.count(|received| received.connections += 1);
-                        connections.push(receiver.serve(stream, peer, shutdown.clone()));
-                    }
-                    Err(error) => {
-                        tracing::warn!(%error, "accept failed");
-                        clock.sleep(ACCEPT_PAUSE).await;
-                    }
-                }
-            }
-        }
-        drop(listener);
-        let ended = async { while connections.next().await.is_some() {} };
-        if within(clock, options.grace, ended).await.is_err() {
-            receiver.count(|received| received.cut = connections.len() as u64);
-            tracing::warn!(connections = connections.len(), "cut off: the grace time is over");
-        }
+    let received = Cell::default();
+    receive_observed(listener, inbox, clock, options, fault, shutdown, &received).await;
+    received.get()
+}
+
+/// [`receive`], which tells in `received` what it has done so far, while it does it.
+pub async fn receive_observed<I, L, C, F>(
+    listener: impl Listener,
+    inbox: &L,
+    clock: &C,
+    options: &ReceiverOptions,
+    fault: F,
+    shutdown: impl Future<Output = ()>,
+    received: &Cell<Received>,
+) where
+    I: EventInbox + 'static,
+    L: Lane<I>,
+    C: Clock,
+    F: Fault + Clone + Send + 'static,
+{
+    let receiver = Receiver { clock, options, group: Group::default(), received };
+    let limits = Limits {
+        head_timeout: options.head_timeout,
+        grace: options.grace,
+        connections_max: options.connections_max,
     };
+    let on_accept = || receiver.count(|received| received.connections += 1);
+    let answer = |request| receiver.answer(request);
+    let serving = serve(listener, clock, limits, shutdown.shared(), on_accept, answer);
     tokio::select! {
         biased;
-        () = serving => receiver.received.get(),
+        cut = serving => receiver.count(|received| received.cut = cut as u64),
         never = receiver.group.commit(inbox, options.group_max.max(1), fault) => match never {},
     }
 }
@@ -124,24 +116,10 @@ struct Receiver<'a, C> {
     clock: &'a C,
     options: &'a ReceiverOptions,
     group: Group,
-    received: Cell<Received>,
+    received: &'a Cell<Received>,
 }
 
 impl<C: Clock> Receiver<'_, C> {
-    async fn serve(
-        &self,
-        stream: impl crate::port::Stream,
-        peer: String,
-        shutdown: impl Future<Output = ()> + Unpin,
-    ) {
-        let limit = self.options.head_timeout;
-        let served = connection::serve(stream, self.clock, limit, shutdown, |request| self.answer(request));
-        match served.await {
-            Ok(()) => tracing::debug!(%peer, "connection ended"),
-            Err(error) => tracing::info!(%peer, %error, "connection failed"),
-        }
-    }
-
     async fn answer(&self, request: Request<Incoming>) -> Reply {
         match self.take(request).await {
             Ok(accepted) => {

@@ -2,15 +2,19 @@
 //! and finish jobs until they are told to stop. It outlives whatever one job, the receiver, a lock or a full
 //! disk does to it.
 
+mod desk;
 mod keep;
+mod observer;
+mod shared_lane;
 mod slot;
 #[cfg(test)]
 mod tests;
 mod turn;
 mod wake;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -18,12 +22,15 @@ use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::sender::Sender;
-use crate::port::{Blocking, Clock, Fault};
+use crate::port::{Blocking, Clock, Fault, Lane};
 use crate::rules::{Jitter, Lease, Limits, Name, RetryPolicy, Timeout};
-use crate::storage::{LeaseQueue, StorageError};
+use crate::storage::{ClaimError, FinishError, LeaseQueue, StorageError};
+use desk::{Desk, Papers};
+use shared_lane::SharedLane;
 use slot::Slot;
 use turn::Turn;
 
+pub use observer::{Happening, NoObserver, Observer};
 pub use wake::Wake;
 
 /// Pause before a locked queue is opened again.
@@ -109,22 +116,102 @@ where
     O: Fn() -> Result<Q, StorageError> + Clone + Send + 'static,
     S: Sender,
 {
-    let lanes = join_all(senders.iter().map(|_| open(worker))).await;
-    let lanes: Vec<_> = lanes.into_iter().collect::<Result<_, _>>()?;
+    let extras = Extras { batch: 1, observer: &NoObserver };
+    work_observed(worker, options, senders, jitter, wake, shutdown, extras).await
+}
+
+/// What a worker can have besides.
+#[derive(Clone, Copy)]
+pub struct Extras<'a> {
+    /// The most jobs that are claimed, or finished, in one transaction. 1, or 0: each has its own. With more, the slots
+    /// share one connection; to be filled, batches need as many slots.
+    pub batch: usize,
+    /// Is told what happens.
+    pub observer: &'a dyn Observer,
+}
+
+/// [`work`] in batches, observed.
+///
+/// # Errors
+/// As for [`work`].
+pub async fn work_observed<Q, C, B, F, O, S>(
+    worker: &Worker<C, B, F, O>,
+    options: &WorkOptions,
+    senders: Vec<S>,
+    jitter: &dyn Fn() -> Jitter,
+    wake: &Wake,
+    shutdown: impl Future<Output = ()>,
+    extras: Extras<'_>,
+) -> Result<Worked, StorageError>
+where
+    Q: LeaseQueue + 'static,
+    C: Clock + Send,
+    B: Blocking,
+    F: Fault + Clone + Send + 'static,
+    O: Fn() -> Result<Q, StorageError> + Clone + Send + 'static,
+    S: Sender,
+{
+    let Extras { batch, observer } = extras;
+    let lanes = lanes(worker, senders.len(), batch).await?;
     let shutdown = shutdown.shared();
     let worked = Cell::default();
-    let turn = Turn::new(&worker.clock, jitter);
+    let (clock, fault) = (&worker.clock, &worker.fault);
+    let turn = Turn::new(clock, jitter, observer);
+    let desk = lanes.first().filter(|_| batch > 1).map(|lane| Desk {
+        clock,
+        fault,
+        options,
+        observer,
+        turn: &turn,
+        lane: lane.clone(),
+        worked: &worked,
+        batch,
+        papers: RefCell::new(Papers::default()),
+        arrived: tokio::sync::Notify::new(),
+        queue: PhantomData,
+    });
     let slots: FuturesUnordered<_> = senders
         .into_iter()
         .zip(lanes)
         .map(|(sender, lane)| {
-            let (clock, fault) = (&worker.clock, &worker.fault);
-            let slot = Slot { clock, fault, options, jitter, wake, turn: &turn, lane, worked: &worked };
+            let (desk, turn, worked) = (desk.as_ref(), &turn, &worked);
+            let slot = Slot { clock, fault, options, jitter, wake, observer, turn, lane, desk, worked };
             slot.work(sender, shutdown.clone())
         })
         .collect();
-    run(slots, &worker.clock, options.grace, shutdown, &worked).await;
+    let all = run(slots, clock, options.grace, shutdown, &worked);
+    let Some(desk) = &desk else {
+        all.await;
+        return Ok(worked.get());
+    };
+    tokio::select! {
+        biased;
+        () = all => {}
+        never = desk.run() => match never {},
+    }
+    desk.give_back().await;
+    desk.lane.clone().close().await;
     Ok(worked.get())
+}
+
+/// A connection for each slot, or one for all of them where they work in batches.
+async fn lanes<Q, C, B, F, O>(
+    worker: &Worker<C, B, F, O>,
+    slots: usize,
+    batch: usize,
+) -> Result<Vec<SharedLane<B::Lane<Q>>>, StorageError>
+where
+    Q: LeaseQueue + 'static,
+    C: Clock,
+    B: Blocking,
+    O: Fn() -> Result<Q, StorageError> + Clone + Send + 'static,
+{
+    if batch > 1 {
+        let lane = SharedLane::new(open(worker).await?);
+        return Ok(vec![lane; slots]);
+    }
+    let lanes = join_all((0..slots).map(|_| open(worker))).await;
+    lanes.into_iter().map(|lane| lane.map(SharedLane::new)).collect()
 }
 
 /// Opens a queue connection; a file that is locked is no reason to give up.
@@ -172,4 +259,12 @@ fn count(worked: &Cell<Worked>, change: impl FnOnce(&mut Worked)) {
     let mut now = worked.get();
     change(&mut now);
     worked.set(now);
+}
+
+fn claim_is_busy(error: &ClaimError) -> bool {
+    matches!(error, ClaimError::Storage(error) if error.is_busy())
+}
+
+fn finish_is_busy(error: &FinishError) -> bool {
+    matches!(error, FinishError::Storage(error) if error.is_busy())
 }

@@ -37,6 +37,7 @@ pub struct OpenOptions {
     durability: Durability,
     vfs: Option<String>,
     create: bool,
+    read_only: bool,
     busy_timeout: Duration,
 }
 
@@ -44,7 +45,7 @@ impl OpenOptions {
     /// Creates the file where it is missing, on SQLite's default VFS.
     #[must_use]
     pub const fn new(durability: Durability) -> Self {
-        Self { durability, vfs: None, create: true, busy_timeout: BUSY_TIMEOUT }
+        Self { durability, vfs: None, create: true, read_only: false, busy_timeout: BUSY_TIMEOUT }
     }
 
     /// Opens through the SQLite VFS of this name, as registered in this process.
@@ -58,6 +59,15 @@ impl OpenOptions {
     #[must_use]
     pub const fn create(mut self, create: bool) -> Self {
         self.create = create;
+        self
+    }
+
+    /// Opens an existing file to look at it: nothing in it is added, switched or written, whatever it lacks. What
+    /// another process left half done is still rolled back where the file may be written.
+    #[must_use]
+    pub const fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self.create = false;
         self
     }
 
@@ -80,6 +90,11 @@ impl OpenOptions {
     /// What a power cut may take.
     pub(super) const fn durability(&self) -> Durability {
         self.durability
+    }
+
+    /// Whether the file is only looked at.
+    pub(super) const fn is_read_only(&self) -> bool {
+        self.read_only
     }
 
     /// Whether the file is looked for on SQLite's default VFS, that is in the real file system.
@@ -108,10 +123,16 @@ impl OpenOptions {
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         connection.execute_batch(self.durability.pragma())?;
+        if self.read_only {
+            // Opened for writing, so that a journal left behind can be rolled back (Q59), and barred from it here.
+            connection.execute_batch("PRAGMA query_only = 1")?;
+        }
         if !self.create && is_empty(&connection)? {
             return Err(StorageError::Empty);
         }
-        set_journal_mode(&connection)?;
+        if !self.read_only {
+            set_journal_mode(&connection)?;
+        }
         Ok(connection)
     }
 }

@@ -1,5 +1,7 @@
 //! What can go wrong between us and SQLite.
 
+use std::sync::Arc;
+
 use rusqlite::ErrorCode;
 
 use crate::rules::Invalid;
@@ -37,6 +39,15 @@ pub enum StorageError {
         /// What was asked for.
         expected: &'static str,
     },
+    /// The file was to be read only, and is no file of this kind yet: its tables are missing.
+    #[error("the tables {tables} are missing: it is no file of this kind, or not set up yet")]
+    NoTables {
+        /// Their names.
+        tables: &'static str,
+    },
+    /// The transaction that this operation shared with others failed; each of them gets this.
+    #[error(transparent)]
+    Shared(Arc<StorageError>),
     /// A stored row breaks a range or is missing: another program wrote it. Nothing was changed.
     #[error("stored row: {0}")]
     Row(Invalid),
@@ -50,7 +61,10 @@ impl StorageError {
             Self::Sqlite(error) | Self::CommitUnknown(error) | Self::WalInUse(error) => {
                 error.sqlite_error_code()
             }
-            Self::RolledBack | Self::Empty | Self::Setting { .. } | Self::Row(_) => None,
+            Self::Shared(error) => error.code(),
+            Self::RolledBack | Self::Empty | Self::Setting { .. } | Self::NoTables { .. } | Self::Row(_) => {
+                None
+            }
         }
     }
 
@@ -59,6 +73,12 @@ impl StorageError {
     #[must_use]
     pub fn is_busy(&self) -> bool {
         matches!(self.code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+    }
+
+    /// As many copies of this error as are wanted: for operations that shared a transaction.
+    pub(super) fn shared(self) -> impl FnMut() -> Self {
+        let shared = Arc::new(self);
+        move || Self::Shared(Arc::clone(&shared))
     }
 
     /// Whether the disk is full.

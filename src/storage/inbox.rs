@@ -12,9 +12,13 @@ use super::schema::Schema;
 use super::transaction::{Immediate, Savepoint};
 use super::{OpenOptions, StorageError};
 
+const TABLES: &str = "SELECT count(*) FROM sqlite_schema \
+    WHERE type = 'table' AND name COLLATE NOCASE IN ('inbox', 'effects', 'totals')";
 const SCHEMA: Schema = Schema {
-    count: "SELECT count(*) FROM sqlite_schema \
-        WHERE type = 'table' AND name COLLATE NOCASE IN ('inbox', 'effects', 'totals')",
+    tables: "inbox, effects and totals",
+    tables_count: 3,
+    count_tables: TABLES,
+    count: TABLES,
     objects: 3,
     create: "\
 CREATE TABLE IF NOT EXISTS inbox(id TEXT PRIMARY KEY, qty INTEGER NOT NULL, at_ms INTEGER NOT NULL);
@@ -111,7 +115,11 @@ impl Inbox {
     /// [`StorageError`], as for [`Queue::open`](super::Queue::open).
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, StorageError> {
         let connection = options.open(path)?;
-        SCHEMA.ensure(&connection)?;
+        if options.is_read_only() {
+            SCHEMA.check(&connection)?;
+        } else {
+            SCHEMA.ensure(&connection)?;
+        }
         Ok(Self { connection })
     }
 

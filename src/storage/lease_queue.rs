@@ -136,6 +136,90 @@ pub trait LeaseQueue {
         now: Millis,
         fault: &mut dyn Fault,
     ) -> Result<Released, FinishError>;
+
+    /// [`enqueue`](Self::enqueue) for several events, with an answer for each, in order. An implementation may
+    /// let them share a transaction; then a conflict touches no other event, and any other error is that of all.
+    fn enqueue_many(
+        &mut self,
+        events: &[Event],
+        now: Millis,
+        ttl: Ttl,
+        max_attempts: Attempts,
+    ) -> Vec<Result<Enqueued, EnqueueError>> {
+        events.iter().map(|event| self.enqueue(event, now, ttl, max_attempts)).collect()
+    }
+
+    /// [`claim_at`](Self::claim_at) for up to `max` jobs, the first eligible ones in order; none is an empty list.
+    /// An implementation may let them share a transaction.
+    ///
+    /// # Errors
+    /// [`ClaimError`] where nothing was claimed.
+    fn claim_many(
+        &mut self,
+        owner: &Name,
+        now: Now<'_>,
+        lease: Lease,
+        max: usize,
+        fault: &mut dyn Fault,
+    ) -> Result<Vec<Ticket>, ClaimError> {
+        let mut tickets = Vec::new();
+        while tickets.len() < max {
+            match self.claim_at(owner, &mut *now, lease, fault) {
+                Ok(Some(ticket)) => tickets.push(ticket),
+                Ok(None) => break,
+                Err(error) if tickets.is_empty() => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(tickets)
+    }
+
+    /// [`finish`](Self::finish) for several tickets, each fenced on its own (Q36), with an answer for each, in
+    /// order. An implementation may let them share a transaction; then an error is that of all.
+    fn finish_many(
+        &mut self,
+        orders: &[FinishOrder],
+        now: Millis,
+        fault: &mut dyn Fault,
+    ) -> Vec<Result<Finished, FinishError>> {
+        let finish = |order: &FinishOrder| self.finish(&order.ticket, order.outcome, now, order.delay, fault);
+        orders.iter().map(finish).collect()
+    }
+
+    /// [`release`](Self::release) for several tickets, with an answer for each, in order.
+    fn release_many(
+        &mut self,
+        tickets: &[Ticket],
+        now: Millis,
+        fault: &mut dyn Fault,
+    ) -> Vec<Result<Released, FinishError>> {
+        tickets.iter().map(|ticket| self.release(ticket, now, fault)).collect()
+    }
+
+    /// [`redrive`](Self::redrive) for several jobs, with an answer for each, in order. An implementation may let
+    /// them share a transaction; then a job that cannot be redriven touches no other one, and any other error is
+    /// that of all.
+    fn redrive_many(
+        &mut self,
+        ids: &[Name],
+        now: Millis,
+        ttl: Ttl,
+        note: &Name,
+        fault: &mut dyn Fault,
+    ) -> Vec<Result<(), RedriveError>> {
+        ids.iter().map(|id| self.redrive(id, now, ttl, note, fault)).collect()
+    }
+}
+
+/// How an attempt ended: one of several for [`LeaseQueue::finish_many`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FinishOrder {
+    /// The claim's ticket.
+    pub ticket: Ticket,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The wait before the next attempt; counts for [`Outcome::Retry`] only.
+    pub delay: Delay,
 }
 
 /// Why enqueue failed.

@@ -4,14 +4,18 @@
 //! Other programs may work on the same file by the same rules (M7), so nothing is remembered between two
 //! operations but which bad rows have been logged.
 
+mod batch;
 mod claim;
+mod doctor;
 mod due;
 mod enqueue;
 mod finish;
 mod list;
 mod open;
+mod prune;
 mod redrive;
 mod row;
+mod stats;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,15 +23,18 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use crate::port::Fault;
-use crate::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome, Status, Ticket, Ttl};
+use crate::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome, Ticket, Ttl};
 
 use super::{
-    ClaimError, Durability, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, OpenOptions,
-    RedriveError, Released, Renewed, StorageError,
+    ClaimError, Durability, EnqueueError, Enqueued, FinishError, FinishOrder, Finished, LeaseQueue, Now,
+    OpenOptions, RedriveError, Released, Renewed, StorageError,
 };
 
-pub use list::JobRow;
+pub use doctor::Finding;
+pub use list::{JobFilter, JobRow};
+pub use prune::{PruneOptions, Pruned};
 pub use row::BadRow;
+pub use stats::{Depth, Stats};
 
 /// A queue file that is open.
 #[derive(Debug)]
@@ -47,7 +54,11 @@ impl Queue {
     /// that is no file. The connection is closed.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, StorageError> {
         let connection = options.open(path)?;
-        open::SCHEMA.ensure(&connection)?;
+        if options.is_read_only() {
+            open::SCHEMA.check(&connection)?;
+        } else {
+            open::SCHEMA.ensure(&connection)?;
+        }
         options.settle(&connection)?;
         Ok(Self { connection, durability: options.durability(), logged: BTreeSet::new() })
     }
@@ -67,13 +78,110 @@ impl Queue {
         row::find_bad(&self.connection, max)
     }
 
-    /// Jobs as they are stored, by seq from after `after` on, at most `max` of them; where `status` is given,
-    /// those only. It reads in one go, since a reader holds up whoever commits.
+    /// Jobs as they are stored, by seq from after `after` on, at most `max` of them; only those that `filter`
+    /// lets through. It reads in one go, since a reader holds up whoever commits.
     ///
     /// # Errors
     /// [`StorageError`].
-    pub fn list(&self, status: Option<Status>, after: i64, max: usize) -> Result<Vec<JobRow>, StorageError> {
-        list::list(&self.connection, status, after, max)
+    pub fn list(&self, filter: &JobFilter, after: i64, max: usize) -> Result<Vec<JobRow>, StorageError> {
+        list::list(&self.connection, filter, after, max)
+    }
+
+    /// The last jobs that `filter` lets through, the last one first, at most `max` of them. Reads back to where it has
+    /// found so many.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    pub fn list_last(&self, filter: &JobFilter, max: usize) -> Result<Vec<JobRow>, StorageError> {
+        list::list_last(&self.connection, filter, max)
+    }
+
+    /// Every job that is not finished, in no order.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    pub fn live(&self) -> Result<Vec<JobRow>, StorageError> {
+        list::live(&self.connection)
+    }
+
+    /// A job as it is stored.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    pub fn find(&self, id: &Name) -> Result<Option<JobRow>, StorageError> {
+        list::by_id(&self.connection, id)
+    }
+
+    /// A job as it is stored.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    pub fn find_seq(&self, seq: i64) -> Result<Option<JobRow>, StorageError> {
+        list::by_seq(&self.connection, seq)
+    }
+
+    /// The newest audit rows, of one job or of all, at most `max` of them, the newest first.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    pub fn audit(&self, id: Option<&Name>, max: usize) -> Result<Vec<JobRow>, StorageError> {
+        list::audit(&self.connection, id, max)
+    }
+
+    /// Counts all jobs. Reads the whole table, in pieces.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    pub fn stats(&self, now: Millis) -> Result<Stats, StorageError> {
+        stats::stats(&self.connection, now)
+    }
+
+    /// Counts the jobs that are not finished; cheap, however many have finished.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    pub fn depth(&self) -> Result<Depth, StorageError> {
+        stats::depth(&self.connection)
+    }
+
+    /// Removes the old ones among the `max` jobs behind `after`, in one transaction; see [`PruneOptions`]. `None` at
+    /// the end of the table. An id that is removed can be enqueued anew, starts at token 0 then, and is a repeat
+    /// to every inbox that knows it (part Y).
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    pub fn prune(
+        &mut self,
+        options: &PruneOptions,
+        after: i64,
+        max: usize,
+    ) -> Result<Option<Pruned>, StorageError> {
+        prune::prune(&self.connection, options, after, max)
+    }
+
+    /// Looks for what should not be in the file (M12). Reads all of it.
+    ///
+    /// # Errors
+    /// [`StorageError`]: the file is too broken to be looked at.
+    pub fn examine(&self) -> Result<Vec<Finding>, StorageError> {
+        doctor::examine(&self.connection)
+    }
+
+    /// The latest time at which a job was done, in ms since 1970.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    pub fn latest_ms(&self) -> Result<Option<i64>, StorageError> {
+        doctor::latest_ms(&self.connection)
+    }
+
+    /// Puts right what [`examine`](Self::examine) calls mendable: leases without an end are over now, left-over
+    /// owners are removed, tokens are raised to what the audit has seen. Returns the number of rows changed.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    pub fn mend(&mut self, now: Millis) -> Result<usize, StorageError> {
+        doctor::mend(&self.connection, now)
     }
 }
 
@@ -138,5 +246,59 @@ impl LeaseQueue for Queue {
         fault: &mut dyn Fault,
     ) -> Result<Released, FinishError> {
         finish::release(&self.connection, ticket, now, fault)
+    }
+
+    fn enqueue_many(
+        &mut self,
+        events: &[Event],
+        now: Millis,
+        ttl: Ttl,
+        max_attempts: Attempts,
+    ) -> Vec<Result<Enqueued, EnqueueError>> {
+        let durability = self.durability;
+        let enqueued = enqueue::enqueue_many(&self.connection, events, now, ttl, max_attempts, durability);
+        batch::answers(events.len(), enqueued)
+    }
+
+    fn claim_many(
+        &mut self,
+        owner: &Name,
+        now: Now<'_>,
+        lease: Lease,
+        max: usize,
+        fault: &mut dyn Fault,
+    ) -> Result<Vec<Ticket>, ClaimError> {
+        let mut log = row::Log { logged: &mut self.logged };
+        claim::claim_many(&self.connection, owner, now, lease, max, fault, &mut log)
+    }
+
+    fn finish_many(
+        &mut self,
+        orders: &[FinishOrder],
+        now: Millis,
+        fault: &mut dyn Fault,
+    ) -> Vec<Result<Finished, FinishError>> {
+        batch::all(orders.len(), finish::finish_many(&self.connection, orders, now, fault))
+    }
+
+    fn release_many(
+        &mut self,
+        tickets: &[Ticket],
+        now: Millis,
+        fault: &mut dyn Fault,
+    ) -> Vec<Result<Released, FinishError>> {
+        batch::all(tickets.len(), finish::release_many(&self.connection, tickets, now, fault))
+    }
+
+    fn redrive_many(
+        &mut self,
+        ids: &[Name],
+        now: Millis,
+        ttl: Ttl,
+        note: &Name,
+        fault: &mut dyn Fault,
+    ) -> Vec<Result<(), RedriveError>> {
+        let redriven = redrive::redrive_many(&self.connection, ids, now, ttl, note, fault);
+        batch::answers(ids.len(), redriven)
     }
 }

@@ -8,6 +8,12 @@ use super::transaction::Immediate;
 
 /// The tables and indexes that a kind of file must have, and the one row some need.
 pub(super) struct Schema {
+    /// The names of the tables, for people.
+    pub(super) tables: &'static str,
+    /// How many tables there are.
+    pub(super) tables_count: i64,
+    /// Counts those of the tables that exist.
+    pub(super) count_tables: &'static str,
     /// Counts those of `objects` that exist, by type and name; returns one number. It must not need any
     /// of them to exist.
     pub(super) count: &'static str,
@@ -36,6 +42,15 @@ impl Schema {
             });
         }
         transaction.commit()
+    }
+
+    /// Whether the tables are there; adds nothing.
+    pub(super) fn check(&self, connection: &Connection) -> Result<(), StorageError> {
+        let found: i64 = connection.query_row(self.count_tables, [], |row| row.get(0))?;
+        if found == self.tables_count {
+            return Ok(());
+        }
+        Err(StorageError::NoTables { tables: self.tables })
     }
 
     fn count(&self, connection: &Connection) -> Result<i64, StorageError> {

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use ackward_sim::computer::{Measured, Recording, measure};
-use ackward_sim::scenario::Scenario;
+use ackward_sim::scenario::{Net, Scenario};
 use ackward_sim::scene::{self, Real, RunOptions};
 
 use super::folder::{Entry, find};
@@ -42,6 +42,7 @@ struct Rounds {
     race_unjudged: Vec<Slice>,
     storm: Vec<Slice>,
     storm_unjudged: Vec<Slice>,
+    storm_on_turmoil: Vec<Slice>,
     sweep: Vec<Slice>,
     /// Per cent of a storm's time.
     sqlite_percent: Vec<f64>,
@@ -52,6 +53,7 @@ pub(crate) fn bench(folder: Option<&Path>, rounds: u64) -> anyhow::Result<Exit> 
     let folder = find(folder)?;
     let load = |name: &str| Entry::load(&folder.join(name)).map(|entry| Rc::new(entry.scenario));
     let (race, storm) = (load("two-workers-one-job.toml")?, load("storm.toml")?);
+    let storm_on_turmoil = Rc::new(Scenario { net: Net::Turmoil, ..(*storm).clone() });
     panics::keep_quiet();
     let results = panics::guarded(|| {
         let sweep = Sweep::new();
@@ -59,6 +61,7 @@ pub(crate) fn bench(folder: Option<&Path>, rounds: u64) -> anyhow::Result<Exit> 
         for _ in 0..rounds {
             results.race.push(seeds(&race, JUDGED));
             results.storm.push(seeds(&storm, JUDGED));
+            results.storm_on_turmoil.push(seeds(&storm_on_turmoil, JUDGED));
             results.sweep.push(slice(|i| sweep.run(i)));
             results.race_unjudged.push(seeds(&race, UNJUDGED));
             results.storm_unjudged.push(seeds(&storm, UNJUDGED));
@@ -86,6 +89,9 @@ fn print(output: &mut impl Write, results: &Rounds, points: usize, rounds: u64) 
     line("  without judges", rate(&results.race_unjudged), "seeds/s", "")?;
     line(storm, rate(&results.storm), "seeds/s", "aim 1,500")?;
     line("  without judges", rate(&results.storm_unjudged), "seeds/s", "")?;
+    line("  the same with turmoil as the net", rate(&results.storm_on_turmoil), "seeds/s", "")?;
+    let times = rate(&results.storm) / rate(&results.storm_on_turmoil);
+    line("  built-in against turmoil", times, "x", "aim 20x")?;
     line(
         &format!("a kill at each of a claim's {points} points"),
         rate(&results.sweep),

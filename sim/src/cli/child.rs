@@ -8,31 +8,56 @@ use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::sync::mpsc;
 
-use ackward_sim::campaign::{self, Tally};
-use ackward_sim::scenario::Scenario;
+use ackward_sim::campaign::{self, Share, Tally};
+use ackward_sim::computer::Recording;
+use ackward_sim::explore::{self, Explored, Options, Path};
+use ackward_sim::scenario::{Net, Scenario};
+use ackward_sim::strategy::{Strategist, Strategy};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use super::folder::Entry;
 use super::{Exit, panics};
 
-/// A range of seeds of a scenario.
+/// Runs of a scenario.
 #[derive(Debug, Serialize, Deserialize)]
 struct Request {
     /// The file's name, for errors.
     file: String,
     /// Its text.
     text: String,
-    start: u64,
-    count: u64,
+    /// The name of the net that it runs on.
+    net: String,
+    strategy: Strategy,
+    work: Work,
 }
 
+/// Which runs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Work {
+    /// A range of seeds.
+    Seeds { start: u64, count: u64, xray: Share },
+    /// One seed with every call, to be compared with another process's.
+    Story { seed: u64 },
+    /// Paths of the exhaustive search.
+    Paths { paths: Vec<Path>, options: Options },
+    /// Everything with one more deviation than a path.
+    Expand { path: Path, remaining: u32, options: Options },
+}
+
+/// What came of them.
 #[derive(Debug, Serialize, Deserialize)]
 enum Answer {
     Tally(Box<Tally>),
+    /// With the paths that may be expanded next, where any are to be.
+    Explored(Box<Explored>, Vec<Path>),
+    Story(Vec<Told>),
     /// The simulator panicked; the process ends.
     Panicked(String),
 }
+
+/// An event of a run: virtual time in microseconds, the process, what happened.
+pub(crate) type Told = (i64, String, String);
 
 /// A running child.
 pub(crate) struct Child {
@@ -57,11 +82,42 @@ impl Child {
     }
 
     /// Runs seeds. An error says how the child died; it is of no use any more.
-    pub(crate) fn run(&mut self, entry: &Entry, start: u64, count: u64) -> Result<Tally, String> {
-        let request = Request { file: entry.path.clone(), text: entry.text.clone(), start, count };
+    pub(crate) fn run(
+        &mut self,
+        entry: &Entry,
+        start: u64,
+        count: u64,
+        xray: Share,
+    ) -> Result<Tally, String> {
+        match self.ask(entry, Work::Seeds { start, count, xray })? {
+            Answer::Tally(tally) => Ok(*tally),
+            _ => Err("a child process answered something else".to_owned()),
+        }
+    }
+
+    /// Runs one seed with every call.
+    pub(crate) fn story(&mut self, entry: &Entry, seed: u64) -> Result<Vec<Told>, String> {
+        match self.ask(entry, Work::Story { seed })? {
+            Answer::Story(events) => Ok(events),
+            _ => Err("a child process answered something else".to_owned()),
+        }
+    }
+
+    /// Runs a part of the exhaustive search. An error says how the child died.
+    pub(crate) fn explore(&mut self, entry: &Entry, work: Work) -> Result<(Explored, Vec<Path>), String> {
+        match self.ask(entry, work)? {
+            Answer::Explored(explored, paths) => Ok((*explored, paths)),
+            _ => Err("a child process answered something else".to_owned()),
+        }
+    }
+
+    fn ask(&mut self, entry: &Entry, work: Work) -> Result<Answer, String> {
+        let (file, text, strategy) = (entry.path.clone(), entry.text.clone(), entry.strategy);
+        let net = entry.scenario.net.as_str().to_owned();
+        let request = Request { file, text, net, strategy, work };
         match self.exchange(&request) {
-            Ok(Some(Answer::Tally(tally))) => Ok(*tally),
             Ok(Some(Answer::Panicked(text))) => Err(text),
+            Ok(Some(answer)) => Ok(answer),
             Ok(None) | Err(_) => Err(self.process.wait().map_or_else(|error| error.to_string(), died)),
         }
     }
@@ -92,6 +148,26 @@ fn died(status: ExitStatus) -> String {
     format!("a child process died ({status})")
 }
 
+fn answer(strategist: &Strategist, work: Work) -> Answer {
+    let scenario = strategist.scenario();
+    match work {
+        Work::Seeds { start, count, xray } => {
+            Answer::Tally(Box::new(campaign::run_named(strategist, start, count, xray)))
+        }
+        Work::Story { seed } => {
+            let events = strategist.run(seed, Recording::Calls).events;
+            Answer::Story(events.into_iter().map(|event| (event.at_us, event.process, event.text)).collect())
+        }
+        Work::Paths { paths, options } => {
+            Answer::Explored(Box::new(explore::run_all(scenario, &paths, &options)), Vec::new())
+        }
+        Work::Expand { path, remaining, options } => {
+            let (explored, paths) = explore::expand(scenario, &path, remaining, &options);
+            Answer::Explored(Box::new(explored), if remaining > 0 { paths } else { Vec::new() })
+        }
+    }
+}
+
 /// Answers requests until standard input ends.
 pub(crate) fn serve() -> anyhow::Result<Exit> {
     panics::keep_quiet();
@@ -107,16 +183,24 @@ pub(crate) fn serve() -> anyhow::Result<Exit> {
         // The parent waits for each answer before it goes away, unless it was killed: then nobody wants one.
         std::process::exit(Exit::Held as i32);
     });
-    let mut known: Option<(String, Rc<Scenario>)> = None;
+    let mut known: Option<(String, String, Strategy, Strategist)> = None;
     for line in requests {
         let request: Request = serde_json::from_str(&line).context("a request of the parent")?;
-        let scenario = match known.take().filter(|(text, _)| *text == request.text) {
-            Some((_, scenario)) => scenario,
-            None => Rc::new(Scenario::parse(&request.file, request.text.as_bytes())?),
+        let Request { file, text, net, strategy, work } = request;
+        let is_known = |(known, on, by, _): &(String, String, Strategy, Strategist)| {
+            (known, on, by) == (&text, &net, &strategy)
         };
-        let tally = panics::guarded(|| campaign::run_named(&scenario, request.start, request.count));
-        let has_panicked = tally.is_err();
-        let answer = tally.map_or_else(Answer::Panicked, |tally| Answer::Tally(Box::new(tally)));
+        let strategist = match known.take().filter(is_known) {
+            Some((.., strategist)) => strategist,
+            None => {
+                let mut scenario = Scenario::parse(&file, text.as_bytes())?;
+                scenario.net = Net::parse(&net).context("the name of a net")?;
+                Strategist::new(Rc::new(scenario), strategy)
+            }
+        };
+        let answer = panics::guarded(|| answer(&strategist, work));
+        let has_panicked = answer.is_err();
+        let answer = answer.unwrap_or_else(Answer::Panicked);
         let mut answer = serde_json::to_vec(&answer)?;
         answer.push(b'\n');
         let mut output = io::stdout().lock();
@@ -126,7 +210,7 @@ pub(crate) fn serve() -> anyhow::Result<Exit> {
             // What the panic left behind could sway the next run.
             return Ok(Exit::Failed);
         }
-        known = Some((request.text, scenario));
+        known = Some((text, net, strategy, strategist));
     }
     Ok(Exit::Held)
 }

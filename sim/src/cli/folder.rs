@@ -1,8 +1,10 @@
 //! Where scenario files are, and what they are called in what the user reads.
 
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
-use ackward_sim::scenario::Scenario;
+use ackward_sim::scenario::{Net, Scenario};
+use ackward_sim::strategy::{Strategist, Strategy};
 use anyhow::{Context, bail};
 
 use super::text::shell_word;
@@ -10,7 +12,7 @@ use super::text::shell_word;
 /// The folder's name.
 const FOLDER: &str = "scenarios";
 /// The folder within it whose files were failures once: they run first.
-const REGRESSIONS: &str = "regressions";
+pub(crate) const REGRESSIONS: &str = "regressions";
 
 /// A scenario with its file.
 #[derive(Debug, Clone)]
@@ -20,6 +22,10 @@ pub(crate) struct Entry {
     /// The file's text.
     pub(crate) text: String,
     pub(crate) scenario: Scenario,
+    /// Whether it runs on another net than its own.
+    pub(crate) is_abroad: bool,
+    /// How its seeds become answers.
+    pub(crate) strategy: Strategy,
 }
 
 impl Entry {
@@ -28,17 +34,60 @@ impl Entry {
         let path = nearest(path);
         // Read once: what is fuzzed is what was checked, also from a pipe.
         let (scenario, text) = Scenario::load_with_text(&path)?;
-        Ok(Self { path: path.display().to_string(), text, scenario })
+        let strategy = Strategy::default();
+        Ok(Self { path: path.display().to_string(), text, scenario, is_abroad: false, strategy })
+    }
+
+    /// The scenario on this net. What it expects to be reached now and then is known of its own net only.
+    pub(crate) fn on(mut self, net: Option<Net>) -> Self {
+        if let Some(net) = net.filter(|net| *net != self.scenario.net) {
+            self.scenario.net = net;
+            self.scenario.expect.sometimes.clear();
+            self.is_abroad = true;
+        }
+        self
+    }
+
+    /// Whether a seed decides anything but jitter.
+    pub(crate) fn is_random(&self) -> bool {
+        self.scenario.faults.probabilities().iter().any(|(_, probability)| *probability > 0.0)
     }
 
     /// The command that replays a seed.
     pub(crate) fn replay(&self, seed: u64) -> String {
-        format!("cargo sim run {} --seed {seed}", shell_word(&self.path))
+        format!("cargo sim run {} --seed {seed}{}", shell_word(&self.path), self.options())
     }
 
     /// The command that fuzzes a range of seeds.
     pub(crate) fn fuzz(&self, start: u64, seeds: u64) -> String {
-        format!("cargo sim fuzz {} --start {start} --seeds {seeds}", shell_word(&self.path))
+        let path = shell_word(&self.path);
+        format!("cargo sim fuzz {path} --start {start} --seeds {seeds}{}", self.options())
+    }
+
+    /// What a command must say to have the same net and strategy.
+    pub(crate) fn options(&self) -> String {
+        let net =
+            if self.is_abroad { format!(" --net {}", self.scenario.net.as_str()) } else { String::new() };
+        net + &self.asked_strategy()
+    }
+
+    /// What a command must say to have the same strategy.
+    fn asked_strategy(&self) -> String {
+        if self.strategy == Strategy::default() {
+            String::new()
+        } else {
+            format!(" --strategy {}", self.strategy)
+        }
+    }
+
+    /// The same with another strategy.
+    pub(crate) fn by(self, strategy: Option<Strategy>) -> Self {
+        Self { strategy: strategy.unwrap_or_default(), ..self }
+    }
+
+    /// Who runs its seeds.
+    pub(crate) fn strategist(&self) -> Strategist {
+        Strategist::new(Rc::new(self.scenario.clone()), self.strategy)
     }
 }
 

@@ -24,6 +24,7 @@ struct Campaign<'a> {
 #[derive(Serialize)]
 struct ScenarioJson<'a> {
     file: &'a str,
+    net: &'static str,
     verdict: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<ProblemJson<'a>>,
@@ -39,6 +40,8 @@ struct ScenarioJson<'a> {
     failed: u64,
     broken: &'a BTreeMap<String, Broken>,
     failures: &'a [Failure],
+    /// Deviations of the scenario that did not happen, and in how many seeds.
+    unmet: &'a BTreeMap<String, u64>,
     deaths: &'a [Death],
     nondeterministic: &'a [u64],
     cold: Option<Cold>,
@@ -48,6 +51,8 @@ struct ScenarioJson<'a> {
 struct ProblemJson<'a> {
     what: &'a str,
     detail: &'a str,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    notes: &'a [String],
     command: &'a str,
 }
 
@@ -66,6 +71,7 @@ struct Timings<'a> {
 #[derive(Serialize)]
 struct Timing<'a> {
     file: &'a str,
+    net: &'static str,
     seconds: f64,
     seeds_per_second: f64,
 }
@@ -91,6 +97,7 @@ fn scenario(finding: &Finding) -> ScenarioJson<'_> {
     let faults = Kind::ALL.iter().map(|kind| (kind.as_str(), counts(*kind)));
     ScenarioJson {
         file: &entry.path,
+        net: entry.scenario.net.as_str(),
         verdict: problem.as_ref().map_or_else(|| outcome.good_word(entry), |problem| problem.word.clone()),
         problem: problem.as_ref().map(problem_json),
         seeds: tally.seeds,
@@ -104,6 +111,7 @@ fn scenario(finding: &Finding) -> ScenarioJson<'_> {
         failed: tally.failed,
         broken: &tally.broken,
         failures: &tally.failures,
+        unmet: &tally.unmet,
         deaths: &outcome.deaths,
         nondeterministic: &tally.nondeterministic,
         cold: outcome.cold,
@@ -111,17 +119,24 @@ fn scenario(finding: &Finding) -> ScenarioJson<'_> {
 }
 
 fn problem_json(problem: &Problem) -> ProblemJson<'_> {
-    ProblemJson { what: &problem.what, detail: &problem.detail, command: &problem.command }
+    let Problem { what, detail, notes, command, .. } = problem;
+    ProblemJson { what, detail, notes, command }
 }
 
 fn timing(finding: &Finding) -> Timing<'_> {
     let Finding { entry, outcome: Outcome { seconds, tally, .. }, .. } = finding;
-    Timing { file: &entry.path, seconds: *seconds, seeds_per_second: tally.seeds as f64 / seconds.max(1e-6) }
+    Timing {
+        file: &entry.path,
+        net: entry.scenario.net.as_str(),
+        seconds: *seconds,
+        seeds_per_second: tally.seeds as f64 / seconds.max(1e-6),
+    }
 }
 
 #[derive(Serialize)]
 struct Run<'a> {
     file: &'a str,
+    net: &'static str,
     seed: u64,
     hash: String,
     verdict: &'a str,
@@ -167,6 +182,7 @@ pub(crate) fn run(
     let events = report.events.iter();
     let run = Run {
         file: &entry.path,
+        net: entry.scenario.net.as_str(),
         seed: report.seed,
         hash: format!("{:016x}", report.hash),
         verdict,
@@ -185,7 +201,7 @@ pub(crate) fn run(
     print(output, &run)
 }
 
-fn print(output: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+pub(crate) fn print(output: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *output, value)?;
     writeln!(output)
 }

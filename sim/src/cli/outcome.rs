@@ -1,11 +1,12 @@
 //! What came of a scenario's seeds, and what that means: the verdict, the exit code, the last lines.
 
-use ackward_sim::campaign::{Failure, Tally};
+use ackward_sim::campaign::{Broken, Tally};
+use ackward_sim::findability::HitRate;
 use serde::Serialize;
 
 use super::Exit;
 use super::folder::Entry;
-use super::text::grouped;
+use super::text::{grouped, shell_word};
 
 /// What came of a scenario's seeds.
 #[derive(Debug, Default)]
@@ -47,6 +48,10 @@ pub(crate) struct Problem {
     pub(crate) what: String,
     /// More of it.
     pub(crate) detail: String,
+    /// The seed that broke a property, where one did.
+    pub(crate) seed: Option<u64>,
+    /// What was made of the failure: how often it strikes, what it was shrunk to.
+    pub(crate) notes: Vec<String>,
     /// The command that shows it again.
     pub(crate) command: String,
 }
@@ -89,7 +94,7 @@ impl Outcome {
         let cold = self.cold.map(|Cold { seed, warm, cold }| {
             (seed, format!("in one process its hash is {warm:016x}, in a fresh one {cold:016x}"))
         });
-        let (seed, detail) = warm.or(cold)?;
+        let (seed, detail) = warm.into_iter().chain(cold).min_by_key(|(seed, _)| *seed)?;
         let what = format!("seed {seed} is not deterministic");
         let command = entry.replay(seed);
         Some(Problem {
@@ -97,6 +102,8 @@ impl Outcome {
             word: "not deterministic".to_owned(),
             what,
             detail,
+            seed: None,
+            notes: Vec::new(),
             command,
         })
     }
@@ -105,24 +112,34 @@ impl Outcome {
         let Death { start, count, how } = self.deaths.first()?;
         let what = format!("seeds {start} to {} did not end", start + count.saturating_sub(1));
         let command = format!("{} --jobs 1", entry.fuzz(*start, *count));
-        Some(Problem { exit: Exit::Failed, word: "died".to_owned(), what, detail: how.clone(), command })
+        let detail = how.clone();
+        let (seed, notes) = (None, Vec::new());
+        Some(Problem { exit: Exit::Failed, word: "died".to_owned(), what, detail, seed, notes, command })
     }
 
     /// The first seed that broke a property that was not expected to break.
     fn broken(&self, entry: &Entry) -> Option<Problem> {
         let expected = entry.scenario.expect.fails.as_deref();
         let unexpected = self.tally.broken.iter().filter(|(property, _)| Some(property.as_str()) != expected);
-        let first: &Failure =
-            unexpected.map(|(_, broken)| &broken.first).min_by_key(|failure| failure.seed)?;
-        let what = format!("seed {} breaks {}", first.seed, first.property);
-        let (detail, command) = (first.detail.clone(), entry.replay(first.seed));
-        Some(Problem { exit: Exit::Failed, word: format!("broke {}", first.property), what, detail, command })
+        let Broken { seeds, first } = unexpected.map(|(_, broken)| broken).min_by_key(|b| b.first.seed)?;
+        Some(Problem {
+            exit: Exit::Failed,
+            word: format!("broke {}", first.property),
+            what: format!("seed {} breaks {}", first.seed, first.property),
+            detail: first.detail.clone(),
+            seed: Some(first.seed),
+            notes: HitRate::new(*seeds, self.tally.seeds)
+                .map(|rate| findability(entry, rate))
+                .into_iter()
+                .collect(),
+            command: entry.replay(first.seed),
+        })
     }
 
     /// A canary whose bug was not found.
     fn unfailed(&self, entry: &Entry) -> Option<Problem> {
         let expected = entry.scenario.expect.fails.as_deref()?;
-        if self.tally.broken.contains_key(expected) || !self.has_enough(entry) {
+        if self.tally.broken.contains_key(expected) || !self.has_enough(entry) || entry.is_abroad {
             return None;
         }
         let what = format!("no seed breaks {expected}, as expect.fails says");
@@ -138,12 +155,20 @@ impl Outcome {
         Some(self.unseen(entry, "never reached", what))
     }
 
+    /// Kinds of faults that never had an effect, as a problem.
+    pub(crate) fn inert(&self, entry: &Entry) -> Option<Problem> {
+        let inert = self.tally.inert(&entry.scenario);
+        let what = format!("without any effect: {}", inert.join(", "));
+        (!inert.is_empty()).then(|| self.unseen(entry, "inert faults", what))
+    }
+
     fn unseen(&self, entry: &Entry, word: &str, what: String) -> Problem {
         let least = entry.scenario.expect.seeds;
         let detail = format!("seeds run: {}; expect.seeds is {least}", grouped(self.tally.seeds));
         let start = self.tally.sample.map_or(1, |last| (last.seed + 1).saturating_sub(self.tally.seeds));
         let command = entry.fuzz(start, self.tally.seeds);
-        Problem { exit: Exit::Failed, word: word.to_owned(), what, detail, command }
+        let (seed, notes) = (None, Vec::new());
+        Problem { exit: Exit::Failed, word: word.to_owned(), what, detail, seed, notes, command }
     }
 
     fn has_enough(&self, entry: &Entry) -> bool {
@@ -155,10 +180,23 @@ impl Problem {
     /// The problem with its scenario; the last line is the command.
     pub(crate) fn in_full(&self, entry: &Entry) -> String {
         let head = format!("{}: {}", entry.path, self.what);
-        let detail = self.detail.lines().map(|line| format!("  {line}"));
+        let detail = self.detail.lines().chain(self.notes.iter().map(String::as_str));
+        let detail = detail.map(|line| format!("  {line}"));
         let lines = std::iter::once(head).chain(detail).chain([self.command.clone()]);
         lines.collect::<Vec<_>>().join("\n")
     }
+}
+
+/// How often a failure strikes, and what that means for its fix.
+pub(crate) fn findability(entry: &Entry, rate: HitRate) -> String {
+    let seeds = |confidence| grouped(rate.clean_seeds(confidence));
+    format!(
+        "hit rate {rate}: after a fix, {} clean seeds give 95 % confidence and {} give 99 %: cargo sim verify {} --was {rate}{}",
+        seeds(95),
+        seeds(99),
+        shell_word(&entry.path),
+        entry.options()
+    )
 }
 
 fn hex<S: serde::Serializer>(hash: &u64, to: S) -> Result<S::Ok, S::Error> {
@@ -167,15 +205,16 @@ fn hex<S: serde::Serializer>(hash: &u64, to: S) -> Result<S::Ok, S::Error> {
 
 #[cfg(test)]
 mod tests {
-    use ackward_sim::campaign::Broken;
-    use ackward_sim::scenario::Scenario;
+    use ackward_sim::campaign::Failure;
+    use ackward_sim::scenario::{Net, Scenario};
 
     use super::*;
 
     fn entry(more: &str) -> Entry {
         let text = format!("about = \"x\"\n[[job]]\nid = \"a\"\n[[worker]]\nname = \"w\"\n{more}");
         let scenario = Scenario::parse("x.toml", text.as_bytes()).unwrap();
-        Entry { path: "x.toml".to_owned(), text, scenario }
+        let strategy = ackward_sim::strategy::Strategy::default();
+        Entry { path: "x.toml".to_owned(), text, scenario, is_abroad: false, strategy }
     }
 
     fn broke(property: &str, seed: u64) -> Outcome {
@@ -197,7 +236,22 @@ mod tests {
         let problem = broke("settles", 7).problem(&entry).unwrap();
         assert_eq!(problem.exit, Exit::Failed);
         let text = problem.in_full(&entry);
-        assert_eq!(text, "x.toml: seed 7 breaks settles\n  here\ncargo sim run x.toml --seed 7");
+        assert_eq!(
+            text,
+            "x.toml: seed 7 breaks settles\n  here\n  hit rate 1/500: after a fix, 1,497 clean seeds give 95 % confidence \
+             and 2,301 give 99 %: cargo sim verify x.toml --was 1/500\ncargo sim run x.toml --seed 7"
+        );
+    }
+
+    #[test]
+    fn on_another_net_the_replay_names_it_and_expectations_are_not_judged() {
+        let entry = entry("[expect]\nsometimes = [\"reclaim\"]\nseeds = 20").on(Some(Net::Turmoil));
+        let problem = broke("settles", 7).problem(&entry).unwrap();
+        assert_eq!(problem.command, "cargo sim run x.toml --seed 7 --net turmoil");
+        let mut outcome = Outcome::default();
+        outcome.tally.seeds = 20;
+        assert_eq!(exit(&outcome, &entry), Exit::Held);
+        assert_eq!(outcome.good_word(&entry), "held");
     }
 
     #[test]

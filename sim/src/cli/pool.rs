@@ -4,7 +4,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ackward_sim::campaign::Sample;
+use ackward_sim::campaign::{Sample, Share, Tally};
+use ackward_sim::scenario::Net;
 
 use super::child::Child;
 use super::folder::Entry;
@@ -33,6 +34,7 @@ pub(crate) struct Pool {
 
 /// What the places share.
 struct Shared<'a> {
+    xray: Share,
     entry: &'a Entry,
     chunks: Mutex<Chunks>,
     outcome: Mutex<Outcome>,
@@ -62,13 +64,26 @@ impl Pool {
         budget: Budget,
         on_progress: &(dyn Fn(&Outcome) + Sync),
     ) -> anyhow::Result<Outcome> {
+        self.run_with_xray(entry, start, budget, Share::default(), on_progress)
+    }
+
+    /// As [`Pool::run`]; a share of the seeds is run again in the same process, and once more in a fresh one.
+    pub(crate) fn run_with_xray(
+        &mut self,
+        entry: &Entry,
+        start: u64,
+        budget: Budget,
+        xray: Share,
+        on_progress: &(dyn Fn(&Outcome) + Sync),
+    ) -> anyhow::Result<Outcome> {
         let began = Instant::now();
-        let shared = Shared {
-            entry,
-            chunks: Mutex::new(Chunks::new(start, budget, began)),
-            outcome: Mutex::default(),
-            on_progress,
-        };
+        let mut chunks = Chunks::new(start, budget, began);
+        if entry.scenario.net == Net::Turmoil && chunks.until.is_some() {
+            // A seed may take long there: the first chunk is to find out.
+            chunks.size = 1;
+        }
+        let shared =
+            Shared { xray, entry, chunks: Mutex::new(chunks), outcome: Mutex::default(), on_progress };
         std::thread::scope(|scope| {
             let threads: Vec<_> =
                 self.places.iter_mut().map(|place| scope.spawn(|| shared.work(place))).collect();
@@ -78,7 +93,9 @@ impl Pool {
         })?;
         let mut outcome = shared.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(sample) = outcome.tally.sample {
+            let before = outcome.cold;
             compare_cold(entry, sample, &mut outcome)?;
+            outcome.cold = first_cold(before, outcome.cold);
         }
         outcome.seconds = began.elapsed().as_secs_f64();
         Ok(outcome)
@@ -95,9 +112,15 @@ impl Shared<'_> {
                 None => Child::spawn()?,
             };
             let began = Instant::now();
-            let result = child.run(self.entry, start, count);
+            let result = child.run(self.entry, start, count, self.xray);
             lock(&self.chunks).learn(count, began.elapsed());
+            let cold = match &result {
+                Ok(tally) => self.cold_runs(tally)?,
+                Err(_) => Outcome::default(),
+            };
             let mut outcome = lock(&self.outcome);
+            outcome.cold = first_cold(outcome.cold, cold.cold);
+            cold.deaths.into_iter().for_each(|death| outcome.bury(death));
             match result {
                 Ok(tally) => {
                     outcome.merge(tally);
@@ -108,6 +131,24 @@ impl Shared<'_> {
             (self.on_progress)(&outcome);
         }
     }
+}
+
+impl Shared<'_> {
+    /// Runs the samples of a chunk in processes of their own.
+    fn cold_runs(&self, tally: &Tally) -> anyhow::Result<Outcome> {
+        let mut outcome = Outcome::default();
+        for sample in &tally.samples {
+            let before = outcome.cold;
+            compare_cold(self.entry, *sample, &mut outcome)?;
+            outcome.cold = first_cold(before, outcome.cold);
+        }
+        Ok(outcome)
+    }
+}
+
+/// The one with the smaller seed.
+fn first_cold(one: Option<Cold>, other: Option<Cold>) -> Option<Cold> {
+    one.into_iter().chain(other).min_by_key(|cold| cold.seed)
 }
 
 impl Chunks {
@@ -142,7 +183,7 @@ impl Chunks {
 
 /// Runs one seed again in a process that has never run another.
 fn compare_cold(entry: &Entry, warm: Sample, outcome: &mut Outcome) -> anyhow::Result<()> {
-    match Child::spawn()?.run(entry, warm.seed, 1) {
+    match Child::spawn()?.run(entry, warm.seed, 1, Share::default()) {
         Err(how) => outcome.bury(Death { start: warm.seed, count: 1, how }),
         Ok(tally) => outcome.cold = differing(warm, tally.sample),
     }

@@ -1,25 +1,34 @@
 //! `cargo sim run`: one seed, and its story.
 
 use std::io::{self, Write};
-use std::rc::Rc;
 
-use ackward_sim::campaign::Tally;
+use ackward_sim::campaign::{self, Share, Tally};
 use ackward_sim::computer::Recording;
+use ackward_sim::findability::HitRate;
 use ackward_sim::scene::Report;
-use ackward_sim::twin;
 
 use super::folder::Entry;
-use super::outcome::{Outcome, Problem};
+use super::outcome::{Outcome, Problem, findability};
+use super::shrink::automatic;
 use super::text::span;
 use super::{Exit, RunArgs, json, panics, unless_closed};
 
+/// Seeds run to see how often a failure strikes.
+const SAMPLE_SEEDS: u64 = 99;
+
 /// Runs the command.
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
-    let entry = Entry::load(&args.file)?;
+    let entry = Entry::load(&args.file)?.on(args.how.net).by(args.how.strategy);
     panics::keep_quiet();
     let recording = if args.trace { Recording::Calls } else { Recording::Story };
     let (report, outcome) = run_twice(&entry, args.seed, recording).map_err(anyhow::Error::msg)?;
-    let problem = outcome.problem(&entry);
+    let mut problem = outcome.problem(&entry);
+    if let Some(problem) = problem.as_mut().filter(|problem| problem.seed.is_some()) {
+        problem.notes = measured(&entry, &report, &outcome).unwrap_or_default();
+        if !args.after.no_shrink {
+            problem.notes.extend(automatic(&entry, &report, args.after.out.as_deref()));
+        }
+    }
     for unmet in &report.unmet {
         let mut errors = io::stderr().lock();
         writeln!(errors, "warning: this deviation of {} did not happen: {unmet}", entry.path)?;
@@ -40,7 +49,9 @@ fn print(
     if args.json {
         json::run(&mut output, entry, report, word, problem)?;
     } else {
-        tell(&mut output, report, word)?;
+        let strategy =
+            panics::guarded(|| entry.strategist().about(report.seed)).map_err(anyhow::Error::msg)?;
+        tell(&mut output, report, word, &strategy)?;
         if let Some(problem) = problem {
             writeln!(output, "\n{}", problem.in_full(entry))?;
         }
@@ -51,9 +62,9 @@ fn print(
 /// Runs the seed once for its story, and once more to see that it is the same run.
 fn run_twice(entry: &Entry, seed: u64, recording: Recording) -> Result<(Report, Outcome), String> {
     panics::guarded(|| {
-        let scenario = Rc::new(entry.scenario.clone());
-        let report = twin::run(&scenario, seed, recording);
-        let again = twin::run(&scenario, seed, Recording::Off);
+        let strategist = entry.strategist();
+        let report = strategist.run(seed, recording);
+        let again = strategist.run(seed, Recording::Off);
         let mut tally = Tally::default();
         tally.add(&report);
         if again.hash != report.hash {
@@ -63,11 +74,32 @@ fn run_twice(entry: &Entry, seed: u64, recording: Recording) -> Result<(Report, 
     })
 }
 
+/// How often the failure strikes: in the seed itself and in those after it.
+fn measured(entry: &Entry, report: &Report, outcome: &Outcome) -> Option<Vec<String>> {
+    let first = report.violations.first()?;
+    let strategist = entry.strategist();
+    let seeds = if entry.is_random() { SAMPLE_SEEDS } else { 0 };
+    let others = panics::guarded(|| {
+        campaign::run_named(&strategist, report.seed.saturating_add(1), seeds, Share::default())
+    });
+    let mut sample = outcome.tally.clone();
+    sample.merge(others.ok()?);
+    let hits = sample.broken.get(first.property)?.seeds;
+    let notes = HitRate::new(hits, sample.seeds).map(|rate| findability(entry, rate));
+    Some(notes.into_iter().collect())
+}
+
 /// Tells a run.
-pub(crate) fn tell(output: &mut impl Write, report: &Report, verdict: &str) -> io::Result<()> {
+pub(crate) fn tell(
+    output: &mut impl Write,
+    report: &Report,
+    verdict: &str,
+    strategy: &str,
+) -> io::Result<()> {
     let reached: Vec<_> = report.milestones.iter().map(|milestone| milestone.as_str()).collect();
     writeln!(output, "seed      {}", report.seed)?;
     writeln!(output, "hash      {:016x}", report.hash)?;
+    writeln!(output, "strategy  {strategy}")?;
     writeln!(output, "verdict   {verdict}")?;
     writeln!(
         output,

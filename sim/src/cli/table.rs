@@ -12,8 +12,8 @@ use super::text::{grouped, span};
 const HEADER: [&str; 8] =
     ["scenario", "seeds", "distinct", "simulated", "seeds/s", "faults with effect", "reached", "verdict"];
 
-/// Prints the findings.
-pub(crate) fn print(output: &mut impl Write, findings: &[Finding]) -> io::Result<()> {
+/// Prints the findings; those of scenarios on another net than their own, `abroad`, share one line.
+pub(crate) fn print(output: &mut impl Write, findings: &[Finding], abroad: &[Finding]) -> io::Result<()> {
     let mut table = Table::new();
     if io::stdout().is_terminal() {
         table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
@@ -37,12 +37,30 @@ pub(crate) fn print(output: &mut impl Write, findings: &[Finding]) -> io::Result
             writeln!(output, "{}: without any effect: {}", finding.entry.path, inert.join(", "))?;
         }
     }
-    for finding in findings {
+    for Finding { entry, outcome, .. } in findings.iter().chain(abroad) {
+        for (deviation, seeds) in &outcome.tally.unmet {
+            let seeds = grouped(*seeds);
+            writeln!(output, "{}: warning: did not happen in {seeds} seeds: {deviation}", entry.path)?;
+        }
+    }
+    print_share(output, abroad)?;
+    // Last, so that the last line is a command that shows what is wrong.
+    for finding in findings.iter().chain(abroad) {
         if let Some(problem) = &finding.problem {
             writeln!(output, "\n{}", problem.in_full(&finding.entry))?;
         }
     }
     Ok(())
+}
+
+fn print_share(output: &mut impl Write, findings: &[Finding]) -> io::Result<()> {
+    let Some(first) = findings.first() else { return Ok(()) };
+    let net = first.entry.scenario.net.as_str();
+    let seeds: u64 = findings.iter().map(|finding| finding.outcome.tally.seeds).sum();
+    let failed = findings.iter().filter(|finding| finding.problem.is_some()).count();
+    let verdict = if failed == 0 { "all held".to_owned() } else { format!("{failed} did not hold") };
+    let (scenarios, seeds) = (findings.len(), grouped(seeds));
+    writeln!(output, "with {net} as the net: {scenarios} scenarios, {seeds} seeds, {verdict}")
 }
 
 fn row(finding: &Finding, has_colour: bool) -> Vec<Cell> {

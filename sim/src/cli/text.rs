@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use ackward_sim::choice::Kind;
+use ackward_sim::scenario::Net;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
 /// The units of a duration, longest name first so that `ms` is not read as `s`.
 const UNITS: &[(&str, f64)] = &[("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0)];
 /// Longest duration, in seconds: a week.
@@ -29,6 +33,28 @@ pub(crate) fn whole(least: u64, most: u64) -> impl Fn(&str) -> Result<u64, Strin
         let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
         number.filter(|_| is_plain).ok_or_else(|| format!("allowed: a whole number from {least} to {most}"))
     }
+}
+
+/// Reads a share from 0 to 1.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "allowed: a number from 0 to 1, such as 0.01".to_owned())
+}
+
+/// The word for all kinds of deviations.
+pub(crate) const ALL: &str = "all";
+
+/// Reads the word of a kind of deviation, or `all`.
+pub(crate) fn kind(text: &str) -> Result<String, String> {
+    let known: Vec<_> = Kind::ALL.iter().skip(1).map(|kind| kind.as_str()).collect();
+    let found = known.iter().chain([&ALL]).find(|word| **word == text);
+    found.map(ToString::to_string).ok_or_else(|| format!("allowed: one of {}, or all", known.join(", ")))
+}
+
+/// Reads the name of a net.
+pub(crate) fn net() -> impl TypedValueParser<Value = Net> {
+    PossibleValuesParser::new(Net::ALL.iter().map(|net| net.as_str()))
+        .map(|name| Net::parse(&name).unwrap_or_default())
 }
 
 /// `1234567` as `1,234,567`.

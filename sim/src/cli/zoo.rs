@@ -164,7 +164,7 @@ fn tell(folder: &Path, args: &ZooRunArgs) -> anyhow::Result<Exit> {
     let property = report.violations.first().map_or("nothing", |violation| violation.property);
     let mut output = io::BufWriter::new(io::stdout().lock());
     let mut print = || -> io::Result<()> {
-        run::tell(&mut output, &report, &format!("caught by {property}"))?;
+        run::tell(&mut output, &report, &format!("caught by {property}"), zoo::UNIFORM)?;
         writeln!(output, "\n{}: {} in {}", exhibit.name, exhibit.flaw.word(), entry.path)?;
         for violation in &report.violations {
             writeln!(output, "  {}: {}", violation.property, violation.detail)?;

@@ -19,12 +19,12 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context as TaskContext, Poll, Waker};
 
-use ackward::port::{Listener, Network, Stream};
+use ackward::port::{Listener, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::process::Context;
 use super::world::{MachineId, ProcessId, State, Timer, World};
-use crate::choice::{Kind, Offer, Phase, Role};
+use crate::choice::{Decision, Kind, Offer, Phase, Role};
 
 /// How long a segment takes where nothing slows it, in microseconds.
 const LATENCY_US: i64 = 500;
@@ -272,6 +272,19 @@ impl State {
             return Ok(len);
         }
         let bytes = &bytes[..len];
+        let Some(decision) = self.choose_message(process, side, bytes) else { return Ok(0) };
+        self.send_as(connection, side, bytes, decision)?;
+        Ok(len)
+    }
+
+    /// What becomes of bytes that a process is about to write; `None` where it dies before anything is written.
+    pub(super) fn choose_message(
+        &mut self,
+        process: ProcessId,
+        side: Side,
+        bytes: &[u8],
+    ) -> Option<Decision> {
+        let len = bytes.len();
         self.trace.fold_bytes(bytes);
         let (low, high) = self.options.slow_ms;
         let mut offers = vec![
@@ -294,14 +307,15 @@ impl State {
         let decision = self.choose_in_process(process, Phase::Message, role, &offers);
         if matches!(decision.kind, Kind::Kill | Kind::PowerCut) {
             self.die_writing(process, decision.kind);
-            return Ok(0);
+            return None;
         }
         if decision.kind == Kind::Terminate {
             self.terminate(process);
+        } else if !decision.is_go() {
+            self.struck.effective[decision.kind as usize] += 1;
         }
         self.note(Some(process), || format!("sends {}", shown(bytes)));
-        self.send_as(connection, side, bytes, decision)?;
-        Ok(len)
+        Some(decision)
     }
 
     /// A process dies before it has written anything of what it was about to write.
@@ -328,12 +342,9 @@ impl State {
         connection: ConnectionId,
         side: Side,
         bytes: &[u8],
-        decision: crate::choice::Decision,
+        decision: Decision,
     ) -> io::Result<()> {
         let to = side.other();
-        if !matches!(decision.kind, Kind::Go | Kind::Terminate) {
-            self.struck.effective[decision.kind as usize] += 1;
-        }
         match decision.kind {
             Kind::Reset => {
                 self.send_segment(connection, to, Segment::Reset, 0);
@@ -385,66 +396,45 @@ impl Net {
 }
 
 /// A stream of the built-in network.
-pub struct SimStream {
+pub struct PipeStream {
     context: Context,
     connection: ConnectionId,
     side: Side,
 }
 
 /// A listener of the built-in network.
-pub struct SimListener {
+pub struct PipeListener {
     context: Context,
     index: usize,
     address: String,
 }
 
-impl Network for Context {
-    type Stream = SimStream;
-    type Listener = SimListener;
-
-    async fn connect(&self, address: &str) -> io::Result<SimStream> {
-        let (machine, port) = self.resolve(address)?;
-        let slow = self.world.state.borrow().options.slow_ms;
-        let offers = [
-            Offer::plain(Kind::ConnectRefused),
-            Offer::plain(Kind::ConnectLost),
-            Offer { kind: Kind::Slow, low: slow.0, high: slow.1 },
-        ];
-        let decision = self.world.choose(Phase::Message, Role::Connect, &offers);
-        if !decision.is_go() {
-            self.world.had_effect(decision.kind);
-        }
-        if decision.kind == Kind::ConnectLost {
-            std::future::pending::<()>().await;
-        }
-        let extra_us = if decision.kind == Kind::Slow { decision.value * 1_000 } else { 0 };
+impl Context {
+    /// Connects to a machine's port over the built-in network.
+    pub(super) async fn connect_pipe(&self, machine: MachineId, port: u16) -> io::Result<PipeStream> {
+        let ConnectChoice { is_refused, extra_us } = self.choose_connect().await;
         let reachable_us = {
             let state = self.world.state.borrow();
             let mine = state.processes[self.process].machine;
             state.net.reachable_from_us(mine, machine, state.now_us) - state.now_us
         };
         self.sleep_us(LATENCY_US + extra_us + reachable_us).await;
-        let connection = (decision.kind != Kind::ConnectRefused).then(|| self.reach(machine, port)).flatten();
+        let connection = (!is_refused).then(|| self.reach(machine, port)).flatten();
         // From here on there is a stream to be closed, also where nobody waits for this any more.
         let stream =
-            connection.map(|connection| SimStream { context: self.clone(), connection, side: Side::Client });
+            connection.map(|connection| PipeStream { context: self.clone(), connection, side: Side::Client });
         if stream.is_none() && self.is_off(machine) {
             // A machine without power answers nothing.
             std::future::pending::<()>().await;
         }
         self.sleep_us(LATENCY_US).await;
         let stream = stream.ok_or(io::ErrorKind::ConnectionRefused)?;
-        let (open, at_us) = (self.world.open_connections(self.process), self.world.now_us());
-        self.world.observer.borrow_mut().connected(self.process, open, at_us);
         Ok(stream)
     }
 
-    async fn listen(&self, address: &str) -> io::Result<SimListener> {
-        let (machine, port) = self.resolve(address)?;
+    /// Listens on a port of the process's own machine, on the built-in network.
+    pub(super) fn listen_pipe(&self, machine: MachineId, port: u16) -> io::Result<PipeListener> {
         let mut state = self.world.state.borrow_mut();
-        if machine != state.processes[self.process].machine {
-            return Err(io::ErrorKind::AddrNotAvailable.into());
-        }
         let port = if port == 0 { state.net.free_port() } else { port };
         if state.net.listeners.iter().any(|l| l.is_open && (l.machine, l.port) == (machine, port)) {
             return Err(io::ErrorKind::AddrInUse.into());
@@ -462,7 +452,35 @@ impl Network for Context {
             waker,
         });
         let address = format!("{}:{port}", state.machines[machine].name);
-        Ok(SimListener { context: self.clone(), index: state.net.listeners.len() - 1, address })
+        Ok(PipeListener { context: self.clone(), index: state.net.listeners.len() - 1, address })
+    }
+}
+
+/// What becomes of a connect.
+pub(super) struct ConnectChoice {
+    pub(super) is_refused: bool,
+    /// How much later it arrives, in microseconds.
+    pub(super) extra_us: i64,
+}
+
+impl Context {
+    /// The choice at a connect; one that gets no answer never returns.
+    pub(super) async fn choose_connect(&self) -> ConnectChoice {
+        let slow = self.world.state.borrow().options.slow_ms;
+        let offers = [
+            Offer::plain(Kind::ConnectRefused),
+            Offer::plain(Kind::ConnectLost),
+            Offer { kind: Kind::Slow, low: slow.0, high: slow.1 },
+        ];
+        let decision = self.world.choose(Phase::Message, Role::Connect, &offers);
+        if !decision.is_go() {
+            self.world.had_effect(decision.kind);
+        }
+        if decision.kind == Kind::ConnectLost {
+            std::future::pending::<()>().await;
+        }
+        let extra_us = if decision.kind == Kind::Slow { decision.value * 1_000 } else { 0 };
+        ConnectChoice { is_refused: decision.kind == Kind::ConnectRefused, extra_us }
     }
 }
 
@@ -470,19 +488,15 @@ impl World {
     /// How many connections a process holds open now, both those that it made and those that it accepted.
     #[must_use]
     pub fn open_connections(&self, process: ProcessId) -> usize {
-        self.state.borrow().open_connections(process)
+        let state = self.state.borrow();
+        match &state.hosts {
+            Some(hosts) => hosts.open_streams(process, state.processes[process].incarnation),
+            None => state.open_connections(process),
+        }
     }
 }
 
 impl Context {
-    fn resolve(&self, address: &str) -> io::Result<(MachineId, u16)> {
-        let (host, port) = address.rsplit_once(':').ok_or(io::ErrorKind::InvalidInput)?;
-        let port = port.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
-        let state = self.world.state.borrow();
-        let machine = state.machines.iter().position(|machine| machine.name == host);
-        Ok((machine.ok_or(io::ErrorKind::NotFound)?, port))
-    }
-
     /// A connection in the backlog of whoever listens there.
     fn reach(&self, machine: MachineId, port: u16) -> Option<ConnectionId> {
         let mut state = self.world.state.borrow_mut();
@@ -508,15 +522,15 @@ impl Context {
         Some(connection)
     }
 
-    fn is_off(&self, machine: MachineId) -> bool {
+    pub(super) fn is_off(&self, machine: MachineId) -> bool {
         self.world.state.borrow().machines[machine].is_off
     }
 }
 
-impl Listener for SimListener {
-    type Stream = SimStream;
+impl Listener for PipeListener {
+    type Stream = PipeStream;
 
-    async fn accept(&mut self) -> io::Result<(SimStream, String)> {
+    async fn accept(&mut self) -> io::Result<(PipeStream, String)> {
         let (context, index) = (self.context.clone(), self.index);
         let connection = poll_fn(|cx| {
             let mut state = context.world.state.borrow_mut();
@@ -532,7 +546,7 @@ impl Listener for SimListener {
         let client = &state.net.connections[connection].ends[Side::Client as usize];
         let peer = format!("{}:{}", state.machines[client.machine].name, connection);
         drop(state);
-        Ok((SimStream { context, connection, side: Side::Server }, peer))
+        Ok((PipeStream { context, connection, side: Side::Server }, peer))
     }
 
     fn local_address(&self) -> String {
@@ -540,7 +554,7 @@ impl Listener for SimListener {
     }
 }
 
-impl Drop for SimListener {
+impl Drop for PipeListener {
     fn drop(&mut self) {
         if !self.context.is_alive() {
             return;
@@ -554,13 +568,13 @@ impl Drop for SimListener {
     }
 }
 
-impl SimStream {
+impl PipeStream {
     fn world(&self) -> Rc<World> {
         Rc::clone(&self.context.world)
     }
 }
 
-impl AsyncRead for SimStream {
+impl AsyncRead for PipeStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut TaskContext<'_>,
@@ -598,7 +612,7 @@ impl AsyncRead for SimStream {
     }
 }
 
-impl AsyncWrite for SimStream {
+impl AsyncWrite for PipeStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut TaskContext<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if !self.context.is_alive() {
             return Poll::Pending;
@@ -645,7 +659,7 @@ impl AsyncWrite for SimStream {
     }
 }
 
-impl Stream for SimStream {
+impl Stream for PipeStream {
     fn abort(self) {
         if self.context.is_alive() {
             self.context.world.state.borrow_mut().abort_end(self.connection, self.side);
@@ -653,7 +667,7 @@ impl Stream for SimStream {
     }
 }
 
-impl Drop for SimStream {
+impl Drop for PipeStream {
     fn drop(&mut self) {
         if self.context.is_alive() {
             self.context.world.state.borrow_mut().close_end(self.connection, self.side);

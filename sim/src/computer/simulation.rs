@@ -1,19 +1,17 @@
 //! The discrete-event executor: runs what is ready, jumps over idle time, starts dead processes again.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Poll, Wake};
+use std::task::Wake;
 
 use super::ffi;
 use super::observer::Observer;
 use super::operation::{Operation, Ordinals};
 use super::process::{Context, ProcessSpec};
 use super::trace::{Event, Recording};
+use super::turmoil_arm::{Arm, Hosts, TurmoilOptions};
 use super::world::{
-    Ending, LaneId, Machine, MachineId, Process, ProcessId, Runnable, Signal, State, Struck, Timer, World,
-    enter,
+    Ending, Machine, MachineId, Process, ProcessId, Runnable, Signal, State, Struck, Timer, World, enter,
 };
 use crate::choice::{Chooser, Decision, Phase, Point, stable_hash};
 
@@ -41,6 +39,8 @@ pub struct SimulationOptions {
     pub clock_jump_ms: (i64, i64),
     /// How much of the run is listed as events.
     pub recording: Recording,
+    /// Puts the processes on turmoil's hosts; `None` is the built-in executor and network.
+    pub turmoil: Option<TurmoilOptions>,
 }
 
 impl Default for SimulationOptions {
@@ -55,6 +55,7 @@ impl Default for SimulationOptions {
             slow_ms: (1, 3_000),
             clock_jump_ms: (-2_000, 2_000),
             recording: Recording::Off,
+            turmoil: None,
         }
     }
 }
@@ -62,6 +63,8 @@ impl Default for SimulationOptions {
 /// A world that is being set up or run.
 pub struct Simulation {
     world: Rc<World>,
+    /// What drives it instead of this executor, where the run is on turmoil.
+    arm: Option<Arm>,
 }
 
 /// How a run ended.
@@ -109,9 +112,11 @@ impl Simulation {
     pub fn new(options: SimulationOptions, chooser: impl Chooser + 'static) -> Self {
         ffi::register();
         ffi::seed_sqlite(options.sqlite_seed);
-        let state = State::new(options, Box::new(chooser));
+        let arm = options.turmoil.map(|turmoil| Arm::new(&options, turmoil));
+        let mut state = State::new(options, Box::new(chooser));
+        state.hosts = arm.is_some().then(Hosts::default);
         let world = World { state: state.into(), observer: std::cell::RefCell::new(Box::new(Blind)) };
-        Self { world: Rc::new(world) }
+        Self { world: Rc::new(world), arm }
     }
 
     /// Sets who watches.
@@ -147,7 +152,7 @@ impl Simulation {
     pub fn cut_power(&mut self, machine: MachineId) {
         let _entered = self.enter();
         self.world.state.borrow_mut().cut_power(machine);
-        self.reap();
+        self.world.reap();
     }
 
     /// From now on nothing special happens any more.
@@ -214,12 +219,15 @@ impl Simulation {
     /// Returns whether a limit was met. Can be called again.
     pub fn run_until(&mut self, mut is_over: impl FnMut() -> bool) -> bool {
         let _entered = self.enter();
+        if let Some(arm) = &mut self.arm {
+            return arm.run_until(&self.world, &mut is_over);
+        }
         loop {
             self.collect_woken();
             let next = self.world.state.borrow_mut().pick();
             match next {
                 Some(Runnable::Task(process, incarnation)) => self.step_task(process, incarnation),
-                Some(Runnable::Lane(lane)) => self.step_lane(lane),
+                Some(Runnable::Lane(lane)) => self.world.step_lane(lane),
                 None if is_over() => return false,
                 None => match self.advance() {
                     Advance::Moved => {}
@@ -227,7 +235,7 @@ impl Simulation {
                     Advance::Limit => return true,
                 },
             }
-            self.reap();
+            self.world.reap();
             let state = self.world.state.borrow();
             if state.steps >= state.options.steps_max {
                 return true;
@@ -244,7 +252,7 @@ impl Simulation {
 
     /// Takes the world apart; what still runs is dropped.
     #[must_use]
-    pub fn finish(self, hit_limit: bool) -> End {
+    pub fn finish(mut self, hit_limit: bool) -> End {
         let end = {
             let mut state = self.world.state.borrow_mut();
             let processes = state.processes.iter().map(|p| (p.name.clone(), p.ending.clone())).collect();
@@ -265,7 +273,7 @@ impl Simulation {
     }
 
     /// Drops all programs, and with them the circle of references between them and the world.
-    fn take_apart(&self) {
+    fn take_apart(&mut self) {
         let _entered = self.enter();
         *self.world.observer.borrow_mut() = Box::new(Blind);
         let count = self.world.state.borrow().processes.len();
@@ -276,7 +284,8 @@ impl Simulation {
                 state.die(process, false);
             }
         }
-        self.reap();
+        self.world.reap();
+        drop(self.arm.take());
         let mut state = self.world.state.borrow_mut();
         let remains = (std::mem::take(&mut state.timers), state.processes.drain(..).collect::<Vec<_>>());
         drop(state);
@@ -299,140 +308,17 @@ impl Simulation {
     }
 
     fn step_task(&self, process: ProcessId, incarnation: u32) {
-        let polled = {
-            let mut state = self.world.state.borrow_mut();
-            let this = &mut state.processes[process];
-            if !this.alive || this.incarnation != incarnation {
-                return;
-            }
-            if this.stalled.is_some() {
-                this.deferred.push(Runnable::Task(process, incarnation));
-                return;
-            }
+        if !self.world.may_step(process, incarnation) {
+            return;
+        }
+        let taken = {
+            let this = &mut self.world.state.borrow_mut().processes[process];
             this.task_queued = false;
-            this.steps += 1;
-            let polled = this.task.take().zip(this.waker.clone());
-            state.steps += 1;
-            state.current_process = process;
-            state.trace.fold(process as u64 | 0x7a5c_0000);
-            polled
+            this.task.take().zip(this.waker.clone())
         };
-        let Some((mut task, waker)) = polled else { return };
-        let result = catch_unwind(AssertUnwindSafe(|| {
-            task.as_mut().poll(&mut std::task::Context::from_waker(&waker))
-        }));
-        let mut state = self.world.state.borrow_mut();
-        let ending = match result {
-            Ok(Poll::Pending) => {
-                state.processes[process].task = Some(task);
-                return;
-            }
-            Ok(Poll::Ready(())) => Ending::Finished,
-            Err(panic) => Ending::Panicked(panic_text(panic.as_ref())),
-        };
-        if state.processes[process].alive {
-            state.note(Some(process), || match &ending {
-                Ending::Panicked(text) => format!("panics: {text}"),
-                _ => "ends".to_owned(),
-            });
-            // Whoever ends because he was told to is started again, as in a rolling restart.
-            let this = &mut state.processes[process];
-            let is_restart =
-                ending == Ending::Finished && this.signal.came_us.is_some() && this.restarts_left > 0;
-            this.ending = (!is_restart).then_some(ending);
-            state.die(process, false);
-        }
-        drop(state);
-        drop(task);
-    }
-
-    fn step_lane(&self, lane: LaneId) {
-        let job = {
-            let mut state = self.world.state.borrow_mut();
-            if !state.lane_is_alive(lane) {
-                return;
-            }
-            let process = state.lanes[lane].process;
-            if state.processes[process].stalled.is_some() {
-                state.processes[process].deferred.push(Runnable::Lane(lane));
-                return;
-            }
-            state.lanes[lane].queued = false;
-            state.steps += 1;
-            state.processes[process].steps += 1;
-            state.current_process = process;
-            let job = state.lanes[lane].job.take();
-            job.or_else(|| state.begin_job(lane))
-        };
-        if let Some(job) = job {
-            self.resume(lane, job);
-        }
-    }
-
-    /// Runs a lane's job until it suspends or ends.
-    fn resume(&self, lane: LaneId, mut job: ffi::Job) {
-        self.world.state.borrow_mut().current_lane = Some(lane);
-        let has_ended = job.resume();
-        let mut state = self.world.state.borrow_mut();
-        state.current_lane = None;
-        if !has_ended {
-            state.lanes[lane].job = Some(job);
-        } else if !state.lanes[lane].queue.is_empty() {
-            state.queue_lane(lane);
-        }
-    }
-
-    /// Lets the code of dead processes return, drops their programs, tells the observer, and plans restarts.
-    fn reap(&self) {
-        let (dead, cuts) = {
-            let mut state = self.world.state.borrow_mut();
-            if state.reap.is_empty() && state.power_cuts.is_empty() {
-                return;
-            }
-            (std::mem::take(&mut state.reap), std::mem::take(&mut state.power_cuts))
-        };
-        for process in &dead {
-            self.drain(*process);
-        }
-        let mut observer = self.world.observer.borrow_mut();
-        for process in dead {
-            let mut state = self.world.state.borrow_mut();
-            observer.died(process, &mut state.trace);
-            let now_us = state.now_us;
-            let this = &mut state.processes[process];
-            if this.ending.is_some() {
-                continue;
-            }
-            if this.restarts_left == 0 {
-                this.ending = Some(Ending::Killed);
-                continue;
-            }
-            this.restarts_left -= 1;
-            let at_us = now_us + this.restart_after_us;
-            state.add_timer(at_us, Timer::Restart(process));
-        }
-        for (machine, lost) in cuts {
-            observer.power_cut(machine, lost, &mut self.world.state.borrow_mut().trace);
-        }
-    }
-
-    fn drain(&self, process: ProcessId) {
-        let (task, lanes) = {
-            let mut state = self.world.state.borrow_mut();
-            state.current_process = process;
-            let lanes: Vec<LaneId> =
-                (0..state.lanes.len()).filter(|lane| state.lanes[*lane].process == process).collect();
-            (state.processes[process].task.take(), lanes)
-        };
-        drop(task);
-        for lane in lanes {
-            loop {
-                let job = self.world.state.borrow_mut().lanes[lane].job.take();
-                let Some(job) = job else { break };
-                self.resume(lane, job);
-            }
-            let queue = std::mem::take(&mut self.world.state.borrow_mut().lanes[lane].queue);
-            drop(queue);
+        let Some((mut task, waker)) = taken else { return };
+        if !self.world.poll_task(process, &mut task, &waker) {
+            self.world.state.borrow_mut().processes[process].task = Some(task);
         }
     }
 
@@ -471,33 +357,20 @@ impl Simulation {
             Timer::Segment(connection, to) => self.world.state.borrow_mut().deliver(connection, to),
             Timer::Restart(process) => self.start(process),
             Timer::Resume(process) => self.world.state.borrow_mut().end_stall(process),
+            // Only the turmoil arm has links.
+            Timer::Links => {}
         }
     }
 
     fn start(&self, process: ProcessId) {
-        let (main, context) = {
-            let mut state = self.world.state.borrow_mut();
-            let woken = Arc::clone(&state.woken);
-            let machine = state.processes[process].machine;
-            state.machines[machine].is_off = false;
-            let this = &mut state.processes[process];
-            this.incarnation += 1;
-            this.alive = true;
-            this.signal = Signal::default();
-            this.ordinals = Ordinals::default();
-            this.scope = Operation::new("start", 1, Phase::Wait);
-            this.task_queued = true;
-            let incarnation = this.incarnation;
-            this.waker = Some(Arc::new(TaskWaker { process, incarnation, woken }).into());
-            let main = Rc::clone(&this.main);
-            state.ready.push_back(Runnable::Task(process, incarnation));
-            if incarnation > 1 {
-                state.note(Some(process), || format!("is started again (incarnation {incarnation})"));
-            }
-            (main, Context { world: Rc::clone(&self.world), process, incarnation })
-        };
-        let task = main(context);
-        self.world.state.borrow_mut().processes[process].task = Some(task);
+        let (task, Context { incarnation, .. }) = self.world.begin(process);
+        let mut state = self.world.state.borrow_mut();
+        let woken = Arc::clone(&state.woken);
+        let this = &mut state.processes[process];
+        this.task_queued = true;
+        this.waker = Some(Arc::new(TaskWaker { process, incarnation, woken }).into());
+        this.task = Some(task);
+        state.ready.push_back(Runnable::Task(process, incarnation));
     }
 }
 
@@ -514,10 +387,4 @@ impl Drop for Entered {
     fn drop(&mut self) {
         enter(self.0.take());
     }
-}
-
-pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a text".to_owned())
 }

@@ -17,6 +17,7 @@ use super::operation::{Operation, Ordinals};
 use super::process::Main;
 use super::simulation::SimulationOptions;
 use super::trace::Trace;
+use super::turmoil_arm::Hosts;
 use crate::choice::{Chooser, Decision, Kind, Offer, Phase, Point, Role, stable_hash};
 
 /// A machine's number.
@@ -71,6 +72,8 @@ pub(super) struct State {
     pub(super) steps: u64,
     pub(super) vfs_calls: u64,
     pub(super) net: Net,
+    /// The hosts, where the run is on turmoil.
+    pub(super) hosts: Option<Hosts>,
     offers: Vec<Offer>,
 }
 
@@ -170,6 +173,8 @@ pub(super) enum Timer {
     Segment(usize, usize),
     Restart(ProcessId),
     Resume(ProcessId),
+    /// A hold or a partition of the turmoil arm ends.
+    Links,
 }
 
 /// What a call into the operating system meets.
@@ -317,6 +322,12 @@ impl World {
         self.state.borrow().machines.get(machine)?.disk.read(name).map(look)
     }
 
+    /// How often a kind of event was chosen so far.
+    #[must_use]
+    pub fn times_chosen(&self, kind: Kind) -> u32 {
+        self.state.borrow().struck.chosen[kind as usize]
+    }
+
     /// Counts an effect of a kind of event.
     pub fn had_effect(&self, kind: Kind) {
         self.state.borrow_mut().struck.effective[kind as usize] += 1;
@@ -354,6 +365,7 @@ impl State {
             steps: 0,
             vfs_calls: 0,
             net: Net::default(),
+            hosts: None,
             offers: Vec::new(),
         }
     }
@@ -509,6 +521,10 @@ impl State {
 
     /// Offers each other process that is ready to run.
     fn offer_switches(&self, process: ProcessId, kind: Kind, offers: &mut Vec<Offer>) {
+        if self.hosts.is_some() {
+            // Each runs in its host's turn.
+            return;
+        }
         for runnable in &self.ready {
             let other = self.process_of(*runnable) as i64;
             let known = offers.iter().any(|offer| offer.kind == kind && offer.low == other);

@@ -188,6 +188,12 @@ pub struct Faults {
 }
 
 impl Faults {
+    /// Whether anything is left to chance.
+    #[must_use]
+    pub fn is_random(&self) -> bool {
+        self.probabilities().iter().any(|(_, probability)| *probability > 0.0)
+    }
+
     /// The probabilities by kind.
     #[must_use]
     pub fn probabilities(&self) -> Vec<(Kind, f64)> {

@@ -9,6 +9,7 @@ use ackward::storage::Durability;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::Net;
 use super::error::suggestion;
 use super::flaw::Flaw;
 use super::vocabulary::{SOMETIMES, properties};
@@ -241,6 +242,22 @@ pub(super) mod system {
 
     pub(in super::super) fn serialize<S: Serializer>(flaw: &Flaw, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(&if *flaw == Flaw::None { REAL.to_owned() } else { flaw.word() })
+    }
+}
+
+pub(super) mod net {
+    use super::*;
+
+    const WORDS: &[&str] = &[Net::BuiltIn.as_str(), Net::Turmoil.as_str()];
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Net, D::Error> {
+        text(from, "\"built-in\" or \"turmoil\"", |text| {
+            word(text, WORDS).map(|word| Net::parse(word).unwrap_or_default())
+        })
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(net: &Net, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(net.as_str())
     }
 }
 

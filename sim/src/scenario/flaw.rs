@@ -8,6 +8,9 @@ macro_rules! flaws {
             /// No mistake.
             #[default]
             None,
+            /// Something outlives a run: how many queues this OS process has opened shows in the story. No property is
+            /// broken; only comparing two runs of one seed can tell.
+            LeaksBetweenRuns,
             $($(#[$doc])* $name),+
         }
 
@@ -16,7 +19,11 @@ macro_rules! flaws {
             pub const ALL: &'static [(Self, &'static str)] = &[$((Self::$name, $scenario)),+];
 
             fn identifier(self) -> &'static str {
-                match self { Self::None => "None", $(Self::$name => stringify!($name)),+ }
+                match self {
+                    Self::None => "None",
+                    Self::LeaksBetweenRuns => "LeaksBetweenRuns",
+                    $(Self::$name => stringify!($name)),+
+                }
             }
         }
     };
@@ -210,6 +217,10 @@ impl Flaw {
     /// Reads the word of a mistake.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.iter().map(|(flaw, _)| *flaw).find(|flaw| flaw.word() == word)
+        Self::ALL
+            .iter()
+            .map(|(flaw, _)| *flaw)
+            .chain([Self::LeaksBetweenRuns])
+            .find(|flaw| flaw.word() == word)
     }
 }

@@ -1,4 +1,4 @@
-//! The receiver: the one that runs in production, on the built-in network, with an inbox that is watched.
+//! The receiver: the one that runs in production, on the simulated network, with an inbox that is watched.
 
 use std::path::Path;
 use std::rc::Rc;

@@ -13,7 +13,7 @@ const PARTS: &[&str] = &["publisher", "receiver"];
 
 /// Removes ever smaller chunks of `0..len` as long as `removes` accepts that; it is given the places left, from the
 /// first removed one on.
-pub(super) fn minimize(len: usize, mut removes: impl FnMut(&[usize]) -> bool) {
+pub(crate) fn minimize(len: usize, mut removes: impl FnMut(&[usize]) -> bool) {
     let mut left: Vec<usize> = (0..len).collect();
     let mut size = len;
     while size > 0 && !left.is_empty() {

@@ -9,7 +9,7 @@ use crate::scenario::Scenario;
 use crate::scene::Report;
 
 /// The only strategy that a hunt knows so far: every fault by its scenario's probability.
-const UNIFORM: &str = "uniform";
+pub const UNIFORM: &str = "uniform";
 
 /// The columns of [`Score::cells`].
 pub const COLUMNS: [&str; 7] =

@@ -21,9 +21,16 @@ fn a_broken_property_exits_1_and_ends_with_a_command_that_shows_it_again() {
         let text = text_of(&output.stdout);
         assert_eq!(output.status.code(), Some(1), "{text}");
         let lines: Vec<_> = text.lines().collect();
-        let [.., what, detail, command] = lines[..] else { panic!("{text}") };
-        assert!(what.ends_with("seed 3 breaks settles"), "{what}");
+        let at = lines.iter().position(|line| line.ends_with("seed 3 breaks settles"));
+        let [detail, .., command] = lines[at.expect("it says what is broken") + 1..] else {
+            panic!("{text}")
+        };
         assert!(detail.contains("cake is pending"), "{detail}");
+        assert!(text.contains("  hit rate ") && text.contains(" give 99 %"), "{text}");
+        assert!(text.contains("regressions/it is late-settles-seed-3.toml"), "{text}");
+        let shrunk = folder.path().join("regressions/it is late-settles-seed-3.toml");
+        let again = sim(&["run", shrunk.to_str().unwrap()]);
+        assert!(text_of(&again.stdout).contains("breaks settles"), "{}", text_of(&again.stdout));
         // The shell understands it.
         let command = command.replace("cargo sim", env!("CARGO_BIN_EXE_ackward-sim"));
         let again =
@@ -36,6 +43,68 @@ fn a_broken_property_exits_1_and_ends_with_a_command_that_shows_it_again() {
 
 fn more(command: &str) -> &'static [&'static str] {
     if command == "run" { &["--seed", "3"] } else { &["--start", "3", "--seeds", "4"] }
+}
+
+/// On another net than its own a scenario's failure ends with a command that names the net, and is that failure again.
+#[test]
+fn a_failure_on_turmoil_is_shown_again_by_its_command() {
+    let folder = folder(&[("late.toml", LATE)]);
+    let file = folder.path().join("late.toml");
+    let output = sim(&["fuzz", file.to_str().unwrap(), "--net", "turmoil", "--start", "3", "--seeds", "1"]);
+    let text = text_of(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let command = text.lines().last().unwrap();
+    assert!(command.ends_with("--seed 3 --net turmoil"), "{command}");
+    let args: Vec<_> = command.split(' ').skip(2).collect();
+    let again = sim(&args);
+    assert_eq!(again.status.code(), Some(1), "{}", text_of(&again.stderr));
+    assert_eq!(text_of(&again.stdout).lines().last(), Some(command));
+    assert!(text_of(&again.stdout).contains("seed 3 breaks settles"));
+}
+
+/// `net = "turmoil"` in a file is what `--net turmoil` says for any file; there, its expectations are judged.
+#[test]
+fn a_scenario_can_have_turmoil_as_its_own_net() {
+    let own = format!("net = \"turmoil\"\n{PLAIN}[expect]\nsometimes = [\"dead-permanent\"]\nseeds = 3\n");
+    let other = own.replace("net = \"turmoil\"\n", "");
+    let folder = folder(&[("own.toml", &own), ("other.toml", &other)]);
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let hash = |args: &[&str]| {
+        let run: serde_json::Value = serde_json::from_slice(&sim(args).stdout).unwrap();
+        run["hash"].as_str().unwrap().to_owned()
+    };
+    let there = hash(&["run", &path("own.toml"), "--json"]);
+    assert_eq!(hash(&["run", &path("other.toml"), "--net", "turmoil", "--json"]), there);
+    assert_ne!(hash(&["run", &path("other.toml"), "--json"]), there);
+    assert_ne!(hash(&["run", &path("own.toml"), "--net", "built-in", "--json"]), there);
+    let judged = sim(&["fuzz", &path("own.toml"), "--seeds", "3"]);
+    assert_eq!(judged.status.code(), Some(1), "{}", text_of(&judged.stdout));
+    let unjudged = sim(&["fuzz", &path("other.toml"), "--net", "turmoil", "--seeds", "3"]);
+    assert_eq!(unjudged.status.code(), Some(0), "{}", text_of(&unjudged.stdout));
+}
+
+/// What runs without any argument gives turmoil its share, and a failure there is a failure.
+#[test]
+fn the_default_campaign_runs_every_scenario_on_turmoil_too() {
+    let folder = folder(&[("plain.toml", PLAIN)]);
+    let output = sim(&["--scenarios", folder.path().to_str().unwrap()]);
+    let text = text_of(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let line = text.lines().last().unwrap();
+    assert!(
+        line.starts_with("with turmoil as the net: 1 scenarios, ") && line.ends_with("all held"),
+        "{line}"
+    );
+    // It fails on any net, so the last line is a command of either.
+    let folder = super::folder(&[("late.toml", LATE)]);
+    let output = sim(&["--scenarios", folder.path().to_str().unwrap()]);
+    let text = text_of(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("with turmoil as the net: 1 scenarios, ") && text.contains("1 did not hold"),
+        "{text}"
+    );
+    assert!(text.lines().last().unwrap().ends_with("--seed 1 --net turmoil"), "{text}");
 }
 
 #[test]
@@ -134,4 +203,46 @@ fn a_rogue_publisher_has_its_whole_log() {
         "{}",
         text_of(&output.stderr)
     );
+}
+
+#[test]
+fn a_twin_that_a_scenario_names_is_shrunk_to_a_file_that_is_caught() {
+    let file = super::top().join("scenarios/canaries/finish-ignores-expiry.toml");
+    let out = tempfile::tempdir().unwrap();
+    let small = out.path().join("small.toml");
+    let output = sim(&["shrink", file.to_str().unwrap(), "--seed", "1", "--out", small.to_str().unwrap()]);
+    let text = text_of(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("# Could be anything: the seed"), "{text}");
+    let again = sim(&["run", small.to_str().unwrap()]);
+    assert_eq!(again.status.code(), Some(0), "{}", text_of(&again.stdout));
+    assert!(text_of(&again.stdout).contains("verdict   caught at seed 1"), "{}", text_of(&again.stdout));
+    let same = sim(&["shrink", file.to_str().unwrap(), "--out", "-"]);
+    assert_eq!(text_of(&same.stdout), std::fs::read_to_string(&small).unwrap());
+}
+
+#[test]
+fn a_seed_that_holds_is_not_shrunk() {
+    let folder = folder(&[("plain.toml", PLAIN)]);
+    let output = sim(&["shrink", folder.path().join("plain.toml").to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text_of(&output.stdout).contains("there is nothing to shrink"));
+    assert!(!folder.path().join("regressions").exists());
+}
+
+#[test]
+fn verify_runs_what_the_rule_asks_for() {
+    let folder = folder(&[("plain.toml", PLAIN), ("late.toml", LATE)]);
+    let verify = |name: &str| {
+        let file = folder.path().join(name);
+        sim(&["verify", file.to_str().unwrap(), "--was", "1/10", "--confidence", "95"])
+    };
+    let clean = verify("plain.toml");
+    assert_eq!(clean.status.code(), Some(0));
+    // ln 0.05 / ln 0.9 = 28.4.
+    assert!(text_of(&clean.stdout).contains("29 seeds are clean"), "{}", text_of(&clean.stdout));
+    assert_eq!(verify("late.toml").status.code(), Some(1));
+    let wrong = sim(&["verify", "x.toml", "--was", "0"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text_of(&wrong.stderr).contains("3/1000"), "{}", text_of(&wrong.stderr));
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ackward_sim::scenario::Scenario;
+use ackward_sim::scenario::{Net, Scenario};
 
 /// SQLite's random numbers are one generator per OS process: one simulation at a time.
 pub fn alone() -> MutexGuard<'static, ()> {
@@ -37,6 +37,11 @@ pub fn assert_snapshot(name: &str, text: &str) {
 pub fn scenario(name: &str) -> Rc<Scenario> {
     let path = root().join("scenarios").join(format!("{name}.toml"));
     Rc::new(Scenario::load(&path).unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// As [`scenario`], on this net.
+pub fn scenario_on(net: Net, name: &str) -> Rc<Scenario> {
+    Rc::new(Scenario { net, ..(*scenario(name)).clone() })
 }
 
 /// The names of the curated scenarios, in alphabetical order.

@@ -22,6 +22,14 @@ pub trait LogBytes: 'static {
     /// # Errors
     /// What the storage reports.
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Whether these bytes are still where they were found: a log that is rotated leaves them behind.
+    ///
+    /// # Errors
+    /// What the storage reports.
+    fn is_in_place(&mut self) -> io::Result<bool> {
+        Ok(true)
+    }
 }
 
 /// Why a log cannot be published. A person must look at it: a consumer that has applied another history
@@ -54,6 +62,15 @@ pub enum LogError {
         /// Bytes now.
         to_bytes: u64,
     },
+    /// Other bytes stand where lines were read: the log was cut and has grown again, with another history.
+    #[error("the log was rewritten before byte {end_bytes}: its last line is no longer what it was")]
+    Rewritten {
+        /// Bytes read before.
+        end_bytes: u64,
+    },
+    /// Another file, or none, is where the log was: it was moved or rotated. Start again with the whole log in place.
+    #[error("the log was moved, removed or rotated: only one file that is appended to can be followed")]
+    Moved,
     /// The storage failed.
     #[error("reading the log: {0}")]
     Io(#[from] io::Error),
@@ -74,6 +91,8 @@ pub struct Log<B> {
     lines: u64,
     /// Bytes that hold whole, checked lines.
     end: u64,
+    /// The last of these lines.
+    tail: Vec<u8>,
     /// Where every 1024th line starts.
     index: Vec<u64>,
 }
@@ -99,7 +118,15 @@ impl<B: LogBytes> Log<B> {
     /// # Errors
     /// [`LogError`].
     pub fn open(bytes: B) -> Result<Self, LogError> {
-        let mut log = Self { bytes, first: None, last: Cursor::START, lines: 0, end: 0, index: Vec::new() };
+        let mut log = Self {
+            bytes,
+            first: None,
+            last: Cursor::START,
+            lines: 0,
+            end: 0,
+            tail: Vec::new(),
+            index: Vec::new(),
+        };
         log.refresh()?;
         Ok(log)
     }
@@ -113,7 +140,13 @@ impl<B: LogBytes> Log<B> {
         if to_bytes < self.end {
             return Err(LogError::Shrank { from_bytes: self.end, to_bytes });
         }
+        if !self.bytes.is_in_place()? {
+            return Err(LogError::Moved);
+        }
         let mut chunk = vec![0; CHUNK_BYTES];
+        if to_bytes > self.end && !self.tail.is_empty() {
+            self.check_tail(&mut chunk)?;
+        }
         while to_bytes > self.end {
             let read = fill(&mut self.bytes, self.end, &mut chunk)?;
             let taken = self.take_lines(&chunk[..read])?;
@@ -186,6 +219,16 @@ impl<B: LogBytes> Log<B> {
         Ok((events, LogPosition { last, offset }))
     }
 
+    /// Whether the last line is still what it was, before what follows it is believed.
+    fn check_tail(&mut self, chunk: &mut [u8]) -> Result<(), LogError> {
+        let length = self.tail.len();
+        let read = fill(&mut self.bytes, self.end - length as u64, &mut chunk[..length])?;
+        if chunk[..read] == self.tail[..] {
+            return Ok(());
+        }
+        Err(LogError::Rewritten { end_bytes: self.end })
+    }
+
     /// Checks whole lines at the end of what is known; returns how many bytes they take.
     fn take_lines(&mut self, bytes: &[u8]) -> Result<usize, LogError> {
         let mut taken = 0;
@@ -209,6 +252,8 @@ impl<B: LogBytes> Log<B> {
         self.last = event.seq.into();
         self.lines = line_number;
         self.end += line.len() as u64;
+        self.tail.clear();
+        self.tail.extend_from_slice(line);
         Ok(())
     }
 

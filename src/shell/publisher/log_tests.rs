@@ -140,3 +140,28 @@ fn a_log_that_shrinks_is_refused() {
     let position = log.seek(cursor(0)).unwrap();
     assert!(log.read(position, Limit::MAX).is_err());
 }
+
+/// W4: a log that was cut and has grown beyond where it was would pass another history off as the old one's end.
+#[test]
+fn a_log_that_is_cut_and_regrown_is_refused() {
+    let (bytes, log) = log("0 0\n1 1\n");
+    let mut log = log.unwrap();
+    bytes.0.borrow_mut().truncate(4);
+    bytes.append("1 2\n2 2\n");
+    let error = log.refresh().unwrap_err().to_string();
+    assert_eq!(error, "the log was rewritten before byte 8: its last line is no longer what it was");
+}
+
+/// W4: a log file that is rotated is no longer followed, whatever the new one holds.
+#[test]
+fn a_log_file_that_is_rotated_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.log");
+    std::fs::write(&path, "0 0\n1 1\n").unwrap();
+    let mut log = Log::open(crate::adapter::LogFile::open(&path).unwrap()).unwrap();
+    log.refresh().unwrap();
+    std::fs::rename(&path, dir.path().join("events.log.1")).unwrap();
+    assert!(matches!(log.refresh(), Err(LogError::Moved)));
+    std::fs::write(&path, "0 0\n1 1\n2 2\n").unwrap();
+    assert!(matches!(log.refresh(), Err(LogError::Moved)));
+}

@@ -6,8 +6,8 @@ use http_body_util::Full;
 use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 
-use super::Reply;
 use crate::rules::Invalid;
+use crate::shell::http_server::Reply;
 use crate::shell::signature::SignatureError;
 use crate::storage::AcceptError;
 

@@ -7,43 +7,57 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::Shared;
 
+use super::desk::Desk;
 use super::keep::{Kept, keep, left};
 use super::turn::Turn;
 use super::wake::Wake;
-use super::{WorkOptions, Worked, count};
+use super::{Happening, Observer, WorkOptions, Worked, claim_is_busy, count, finish_is_busy};
 use crate::port::{Clock, Fault, Lane};
 use crate::rules::{Delay, Jitter, Outcome, Status, Ticket};
 use crate::shell::courier::verdict;
 use crate::shell::sender::{SendError, Sender};
-use crate::storage::{ClaimError, FinishError, Finished, LeaseQueue, Released, Renewed};
+use crate::storage::{ClaimError, FinishError, FinishOrder, Finished, LeaseQueue, Released, Renewed};
+
+/// Logs with the ticket's identity.
+macro_rules! log {
+    ($level:ident, $ticket:expr, $($rest:tt)+) => {
+        tracing::$level!(
+            id = %$ticket.id,
+            token = $ticket.token.get(),
+            attempt = $ticket.attempt.get(),
+            owner = %$ticket.owner,
+            $($rest)+
+        )
+    };
+}
 
 /// The first wait after a failure of the queue, and the longest.
 const TROUBLE_MIN: Duration = Duration::from_millis(50);
 const TROUBLE_MAX: Duration = Duration::from_secs(1);
 
-pub(super) struct Slot<'a, C, F, L> {
+pub(super) struct Slot<'a, C, F, L, Q> {
     pub(super) clock: &'a C,
     pub(super) fault: &'a F,
     pub(super) options: &'a WorkOptions,
     pub(super) jitter: &'a dyn Fn() -> Jitter,
     pub(super) wake: &'a Wake,
+    pub(super) observer: &'a dyn Observer,
     pub(super) turn: &'a Turn<'a, C>,
     pub(super) lane: L,
+    /// Where there is one, it claims and finishes.
+    pub(super) desk: Option<&'a Desk<'a, C, F, L, Q>>,
     pub(super) worked: &'a Cell<Worked>,
 }
 
-impl<C, F, L> Slot<'_, C, F, L>
+impl<C, F, L, Q> Slot<'_, C, F, L, Q>
 where
+    Q: LeaseQueue + 'static,
     C: Clock + Send,
     F: Fault + Clone + Send + 'static,
+    L: Lane<Q>,
 {
     /// Works until the shutdown, and closes the connection.
-    pub(super) async fn work<Q, S>(self, mut sender: S, shutdown: Shared<impl Future<Output = ()>>)
-    where
-        Q: LeaseQueue + 'static,
-        L: Lane<Q>,
-        S: Sender,
-    {
+    pub(super) async fn work<S: Sender>(self, mut sender: S, shutdown: Shared<impl Future<Output = ()>>) {
         let mut idle = Waits::new(self.options.poll_min.duration(), self.options.poll_max.duration());
         let mut trouble = Waits::new(TROUBLE_MIN, TROUBLE_MAX);
         while !is_over(&shutdown) {
@@ -63,7 +77,8 @@ where
                     idle.next(self.jitter)
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "nothing could be claimed");
+                    tracing::warn!(%error, owner = %self.options.owner, "nothing could be claimed");
+                    self.observer.saw(&Happening::QueueFailed { operation: "claim" });
                     trouble.next(self.jitter)
                 }
             };
@@ -78,45 +93,42 @@ where
     }
 
     /// Sends a claimed job and records how it went.
-    async fn deliver<Q, S>(&self, sender: &mut S, ticket: Ticket)
-    where
-        Q: LeaseQueue + 'static,
-        L: Lane<Q>,
-        S: Sender,
-    {
+    async fn deliver<S: Sender>(&self, sender: &mut S, ticket: Ticket) {
         count(self.worked, |worked| worked.claimed += 1);
-        let (id, attempt) = (ticket.id.clone(), ticket.attempt);
+        self.observer.saw(&Happening::Claimed { ticket: &ticket });
+        let claimed = ticket.clone();
+        let attempt = ticket.attempt;
         // keep looks at the clock before it sends (M10).
         let send = sender.send(ticket.event());
         let renew = async |ticket| self.renew(ticket).await;
         let Kept::Sent(sent, ticket) = keep(self.clock, self.options.lease, ticket, send, renew).await else {
-            tracing::warn!(%id, "the lease was lost");
+            log!(warn, claimed, "the lease was lost");
+            self.observer.saw(&Happening::LeaseLost { ticket: &claimed });
             return count(self.worked, |worked| worked.stale += 1);
         };
+        self.observer.saw(&Happening::Answered { ticket: &ticket, answer: answer(&sent) });
         if let Err(error @ (SendError::Retryable { .. } | SendError::Permanent { .. })) = &sent {
-            tracing::info!(%id, attempt = attempt.get(), %error, "not delivered");
+            log!(info, ticket, %error, "not delivered");
         }
         let jitter = (self.jitter)();
         match verdict(sent, attempt, self.options.retry, self.options.limits, jitter) {
             Ok((outcome, delay)) => self.finish(ticket, outcome, delay).await,
             Err(error) => {
-                tracing::warn!(%id, attempt = attempt.get(), %error, "left to its lease");
+                log!(warn, ticket, %error, "left to its lease");
+                self.observer.saw(&Happening::LeftToLease { ticket: &ticket });
                 count(self.worked, |worked| worked.unknown += 1);
             }
         }
     }
 
     /// Records an outcome, and tries to for as long as the lease lasts.
-    async fn finish<Q>(&self, ticket: Ticket, outcome: Outcome, delay: Delay)
-    where
-        Q: LeaseQueue + 'static,
-        L: Lane<Q>,
-    {
+    async fn finish(&self, ticket: Ticket, outcome: Outcome, delay: Delay) {
         let mut trouble = Waits::new(TROUBLE_MIN, TROUBLE_MAX);
         loop {
             let error = match self.finish_once(&ticket, outcome, delay).await {
                 Ok(finished) => {
-                    tracing::debug!(id = %ticket.id, ?finished, "finished");
+                    log!(debug, ticket, ?finished, "finished");
+                    self.observer.saw(&Happening::Finished { ticket: &ticket, outcome, delay, finished });
                     return count(self.worked, |worked| match finished {
                         Finished::Now(Status::Done) => worked.done += 1,
                         Finished::Now(Status::Dead) => worked.dead += 1,
@@ -126,19 +138,20 @@ where
                 }
                 Err(error) => error,
             };
-            tracing::warn!(id = %ticket.id, %error, "the outcome could not be recorded");
+            log!(warn, ticket, %error, "the outcome could not be recorded");
+            self.observer.saw(&Happening::QueueFailed { operation: "finish" });
             if left(self.clock, &ticket).is_none() {
+                self.observer.saw(&Happening::LeaseLost { ticket: &ticket });
                 return count(self.worked, |worked| worked.stale += 1);
             }
             self.clock.sleep(trouble.next(self.jitter)).await;
         }
     }
 
-    async fn claim<Q>(&self) -> Result<Option<Ticket>, ClaimError>
-    where
-        Q: LeaseQueue + 'static,
-        L: Lane<Q>,
-    {
+    async fn claim(&self) -> Result<Option<Ticket>, ClaimError> {
+        if let Some(desk) = self.desk {
+            return desk.claim().await;
+        }
         let transaction = async || {
             let (owner, lease) = (self.options.owner.clone(), self.options.lease);
             let (clock, mut fault) = (self.clock.clone(), self.fault.clone());
@@ -148,11 +161,7 @@ where
         self.turn.take(transaction, claim_is_busy).await
     }
 
-    async fn renew<Q>(&self, ticket: Ticket) -> Result<Renewed, ClaimError>
-    where
-        Q: LeaseQueue + 'static,
-        L: Lane<Q>,
-    {
+    async fn renew(&self, ticket: Ticket) -> Result<Renewed, ClaimError> {
         let transaction = async || {
             let (ticket, lease) = (ticket.clone(), self.options.lease);
             let (clock, mut fault) = (self.clock.clone(), self.fault.clone());
@@ -163,16 +172,15 @@ where
     }
 
     /// `Stale` also where the clock fails: then nobody can say that the ticket still holds.
-    async fn finish_once<Q>(
+    async fn finish_once(
         &self,
         ticket: &Ticket,
         outcome: Outcome,
         delay: Delay,
-    ) -> Result<Finished, FinishError>
-    where
-        Q: LeaseQueue + 'static,
-        L: Lane<Q>,
-    {
+    ) -> Result<Finished, FinishError> {
+        if let Some(desk) = self.desk {
+            return desk.finish(FinishOrder { ticket: ticket.clone(), outcome, delay }).await;
+        }
         let transaction = async || {
             let Ok(now) = self.clock.now() else { return Ok(Finished::Stale) };
             let (ticket, mut fault) = (ticket.clone(), self.fault.clone());
@@ -183,31 +191,34 @@ where
     }
 
     /// Gives a job back that was claimed but not sent. Where that fails it comes back when the lease ends.
-    async fn release<Q>(&self, ticket: Ticket)
-    where
-        Q: LeaseQueue + 'static,
-        L: Lane<Q>,
-    {
+    async fn release(&self, ticket: Ticket) {
         count(self.worked, |worked| worked.claimed += 1);
         let transaction = async || {
             let Ok(now) = self.clock.now() else { return Ok(Released::Stale) };
             let (ticket, mut fault) = (ticket.clone(), self.fault.clone());
             self.lane.call("release", move |queue: &mut Q| queue.release(&ticket, now, &mut fault)).await
         };
-        match self.turn.take(transaction, finish_is_busy).await {
-            Ok(Released::Pending) => count(self.worked, |worked| worked.released += 1),
-            Ok(Released::Stale) => count(self.worked, |worked| worked.stale += 1),
-            Err(error) => tracing::warn!(id = %ticket.id, %error, "not released, left to its lease"),
-        }
+        let released = match self.turn.take(transaction, finish_is_busy).await {
+            Ok(released) => released,
+            Err(error) => {
+                self.observer.saw(&Happening::QueueFailed { operation: "release" });
+                return log!(warn, ticket, %error, "not released, left to its lease");
+            }
+        };
+        self.observer.saw(&Happening::Released { ticket: &ticket, released });
+        count(self.worked, |worked| match released {
+            Released::Pending => worked.released += 1,
+            Released::Stale => worked.stale += 1,
+        });
     }
 }
 
-fn claim_is_busy(error: &ClaimError) -> bool {
-    matches!(error, ClaimError::Storage(error) if error.is_busy())
-}
-
-fn finish_is_busy(error: &FinishError) -> bool {
-    matches!(error, FinishError::Storage(error) if error.is_busy())
+/// The answer as the observer gets it.
+const fn answer(sent: &Result<(), SendError>) -> Result<(), &SendError> {
+    match sent {
+        Ok(()) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 fn is_over(shutdown: &Shared<impl Future<Output = ()>>) -> bool {

@@ -106,7 +106,21 @@ struct Bench {
     stop: Rc<Notify>,
     clock: Virtual,
     slots: usize,
+    batch: usize,
+    /// What the observer heard.
+    seen: Seen,
     options: WorkOptions,
+}
+
+/// Writes down what a worker tells.
+#[derive(Default)]
+struct Seen(RefCell<Vec<String>>);
+
+impl Observer for Seen {
+    fn saw(&self, happening: &Happening<'_>) {
+        let id = happening.ticket().map_or("-", |ticket| ticket.id.as_str());
+        self.0.borrow_mut().push(format!("{} {id}", happening.name()));
+    }
 }
 
 impl Bench {
@@ -129,6 +143,8 @@ impl Bench {
             stop: Rc::default(),
             clock: Virtual::new(),
             slots: 1,
+            batch: 1,
+            seen: Seen::default(),
             options,
         };
         drop(bench.open());
@@ -171,7 +187,8 @@ impl Bench {
             }
         };
         let jitter = || Jitter::new(0.5).unwrap();
-        work(&worker, &self.options, senders, &jitter, &self.wake, shutdown).await.unwrap()
+        let extras = Extras { batch: self.batch, observer: &self.seen };
+        work_observed(&worker, &self.options, senders, &jitter, &self.wake, shutdown, extras).await.unwrap()
     }
 
     /// `status attempts token reason` of a job.
@@ -447,4 +464,106 @@ async fn q8_a_finish_that_was_committed_is_not_made_twice() {
     assert_eq!(worked, Worked { claimed: 1, stale: 1, ..Worked::default() });
     assert_eq!(bench.job("a"), "done 1 1 -");
     assert_eq!(bench.log(), ["send a"]);
+}
+
+/// A batch of jobs is claimed in one transaction and finished in one, and each has the outcome that is its own.
+#[tokio::test(start_paused = true)]
+async fn q36_jobs_of_a_batch_are_recorded_each_by_its_own_outcome() {
+    let mut bench = Bench::new(vec![
+        Act::After(10),
+        Act::Fail(SendError::permanent("no")),
+        Act::Fail(SendError::bad_ack("what?")),
+        Act::Fail(SendError::retryable("later")),
+    ]);
+    (bench.slots, bench.batch) = (4, 4);
+    for id in ["a", "b", "c", "d"] {
+        bench.enqueue(id, 60_000);
+    }
+    let commits = Arc::new(AtomicI64::new(0));
+    let counting = {
+        let commits = Arc::clone(&commits);
+        move || {
+            commits.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        }
+    };
+    let worked = bench.work(Every(FaultPoint::AfterCommit, counting), ms(40)).await;
+    assert_eq!(worked, Worked { claimed: 4, done: 1, dead: 1, retried: 1, unknown: 1, ..Worked::default() });
+    let jobs = ["a", "b", "c", "d"].map(|id| bench.job(id));
+    assert_eq!(jobs, ["done 1 1 -", "dead 1 1 permanent", "leased 1 1 -", "pending 1 1 retry"]);
+    assert!(commits.load(Ordering::SeqCst) <= 3, "one claim, and what failed at once shares a finish");
+}
+
+/// More jobs than slots: those that wait are sent later, on the tickets of the one claim.
+#[tokio::test(start_paused = true)]
+async fn a_batch_larger_than_the_slots_is_worked_off() {
+    let mut bench = Bench::new((0..6).map(|_| Act::After(100)).collect());
+    (bench.slots, bench.batch) = (2, 8);
+    for id in ["a", "b", "c", "d", "e", "f"] {
+        bench.enqueue(id, 60_000);
+    }
+    let worked = bench.work(NoFault, ms(900)).await;
+    assert_eq!(worked, Worked { claimed: 6, done: 6, ..Worked::default() });
+    assert_eq!(bench.job("f"), "done 1 1 -");
+}
+
+/// M10: what no slot took in time is given back with its attempt, at half the lease and at the shutdown.
+#[tokio::test(start_paused = true)]
+async fn m10_a_batch_gives_back_what_it_cannot_send_in_time() {
+    let mut bench = Bench::new(vec![Act::After(2_000), Act::After(2_000)]);
+    (bench.slots, bench.batch) = (1, 3);
+    for id in ["a", "b", "c"] {
+        bench.enqueue(id, 60_000);
+    }
+    let worked = bench.work(NoFault, ms(3_000)).await;
+    assert_eq!((worked.done, worked.released, worked.stale), (2, 3, 0), "b and c, then c again");
+    assert_eq!(bench.job("a"), "done 1 1 -");
+    assert_eq!(bench.job("b"), "done 1 2 -", "its attempt was given back, its token was not");
+    assert_eq!(bench.job("c"), "pending 0 2 -");
+}
+
+/// Q7: where the finish of a batch fails, every job of it stays leased, and all are recorded at the next try.
+#[tokio::test(start_paused = true)]
+async fn q7_a_batch_whose_finish_fails_is_finished_at_the_next_try() {
+    let mut bench = Bench::new(vec![Act::After(10), Act::After(10), Act::After(10)]);
+    (bench.slots, bench.batch) = (3, 3);
+    for id in ["a", "b", "c"] {
+        bench.enqueue(id, 60_000);
+    }
+    let worked = bench.work(at(FaultPoint::AfterFinish, 1, fail), ms(900)).await;
+    assert_eq!(worked, Worked { claimed: 3, done: 3, ..Worked::default() });
+}
+
+/// The observer hears of each step, in order.
+#[tokio::test(start_paused = true)]
+async fn the_observer_is_told_each_step() {
+    for batch in [1, 2] {
+        let mut bench = Bench::new(vec![Act::After(0), Act::Fail(SendError::bad_ack("what?")), Act::Hang]);
+        bench.batch = batch;
+        bench.enqueue("a", 60_000);
+        bench.enqueue("b", 60_000);
+        bench.enqueue("c", 500);
+        bench.work(NoFault, ms(1_000)).await;
+        let expected = [
+            "claimed a",
+            "answered a",
+            "finished a",
+            "claimed b",
+            "answered b",
+            "left-to-lease b",
+            "claimed c",
+            "lease-lost c",
+        ];
+        assert_eq!(*bench.seen.0.borrow(), expected, "batch {batch}");
+    }
+}
+
+/// Calls a closure at every call of a point.
+#[derive(Clone)]
+struct Every<H>(FaultPoint, H);
+
+impl<H: Fn() -> Result<(), Injected>> Fault for Every<H> {
+    fn at(&mut self, point: FaultPoint) -> Result<(), Injected> {
+        if point == self.0 { (self.1)() } else { Ok(()) }
+    }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
+use super::{Happening, Observer};
 use crate::port::Clock;
 use crate::rules::Jitter;
 
@@ -31,6 +32,7 @@ const BURST_MS: i64 = 10;
 pub(super) struct Turn<'a, C> {
     clock: &'a C,
     jitter: &'a dyn Fn() -> Jitter,
+    observer: &'a dyn Observer,
     /// First come, first served.
     one: Semaphore,
     /// Gaps still to be left.
@@ -40,8 +42,19 @@ pub(super) struct Turn<'a, C> {
 }
 
 impl<'a, C: Clock> Turn<'a, C> {
-    pub(super) const fn new(clock: &'a C, jitter: &'a dyn Fn() -> Jitter) -> Self {
-        Self { clock, jitter, one: Semaphore::const_new(1), crowded: Cell::new(0), burst: Cell::new((0, 0)) }
+    pub(super) const fn new(
+        clock: &'a C,
+        jitter: &'a dyn Fn() -> Jitter,
+        observer: &'a dyn Observer,
+    ) -> Self {
+        Self {
+            clock,
+            jitter,
+            observer,
+            one: Semaphore::const_new(1),
+            crowded: Cell::new(0),
+            burst: Cell::new((0, 0)),
+        }
     }
 
     /// Runs a transaction when it is this slot's turn, again and again while the file is locked.
@@ -54,14 +67,20 @@ impl<'a, C: Clock> Turn<'a, C> {
         let _permit = self.one.acquire().await;
         self.leave_gap().await;
         let started_ms = self.now_ms();
-        let mut tries = 1;
+        let (mut tries, mut waited_ms) = (1, 0);
         loop {
             let result = transaction().await;
-            if !result.as_ref().is_err_and(&is_busy) {
-                return result;
+            let is_busy = result.as_ref().is_err_and(&is_busy);
+            if is_busy {
+                self.crowded.set(CROWDED);
+                if tries < TRIES_MAX {
+                    waited_ms = self.now_ms() - started_ms;
+                }
             }
-            self.crowded.set(CROWDED);
-            if tries == TRIES_MAX || self.now_ms() - started_ms >= PATIENCE_MS {
+            if !is_busy || tries == TRIES_MAX || waited_ms >= PATIENCE_MS {
+                if tries > 1 {
+                    self.observer.saw(&Happening::LockWait { waited_ms, tries });
+                }
                 return result;
             }
             tries += 1;

@@ -23,31 +23,52 @@ pub(super) fn claim(
     fault: &mut dyn Fault,
     log: &mut Log<'_>,
 ) -> Result<Option<Ticket>, ClaimError> {
-    let transaction = Immediate::begin(connection)?;
-    let now = now()?;
-    let job = quarantine_and_select(connection, now, log).map_err(StorageError::from)?;
-    let Some(job) = job else {
-        transaction.commit()?;
-        return Ok(None);
-    };
-    let ticket = ticket(&job, owner, now, lease)?;
-    write_lease(connection, job.seq, &ticket).map_err(StorageError::from)?;
-    fault.at(FaultPoint::AfterClaim)?;
-    transaction.commit()?;
-    fault.at(FaultPoint::AfterCommit)?;
-    Ok(Some(ticket))
+    Ok(claim_many(connection, owner, now, lease, 1, fault, log)?.pop())
 }
 
-fn quarantine_and_select(
+/// Up to `max` jobs in one transaction. The quarantine comes once, before the first; what is leased here does not
+/// bring about another, since its lease ends after now.
+pub(super) fn claim_many(
     connection: &Connection,
-    now: Millis,
+    owner: &Name,
+    now: Now<'_>,
+    lease: Lease,
+    max: usize,
+    fault: &mut dyn Fault,
     log: &mut Log<'_>,
-) -> rusqlite::Result<Option<StoredJob>> {
+) -> Result<Vec<Ticket>, ClaimError> {
+    let transaction = Immediate::begin(connection)?;
+    let now = now()?;
+    let any_due = quarantine_due(connection, now, log).map_err(StorageError::from)?;
+    let walks = max > 1 && !any_due;
+    let head = if walks { due::head(connection, now, max).map_err(StorageError::from)? } else { Vec::new() };
+    let mut head = head.into_iter();
+    let mut tickets = Vec::new();
+    while tickets.len() < max {
+        let job = match head.next() {
+            Some(job) => Some(job),
+            None => due::first_eligible(connection, now, any_due, log).map_err(StorageError::from)?,
+        };
+        let Some(job) = job else { break };
+        let ticket = ticket(&job, owner, now, lease)?;
+        write_lease(connection, job.seq, &ticket).map_err(StorageError::from)?;
+        fault.at(FaultPoint::AfterClaim)?;
+        tickets.push(ticket);
+    }
+    transaction.commit()?;
+    if !tickets.is_empty() {
+        fault.at(FaultPoint::AfterCommit)?;
+    }
+    Ok(tickets)
+}
+
+/// Whether anything was due at all; if so, what must die is dead now.
+fn quarantine_due(connection: &Connection, now: Millis, log: &mut Log<'_>) -> rusqlite::Result<bool> {
     let any_due = due::any_due(connection, now)?;
     if any_due {
         quarantine(connection, &due::doomed(connection, now, log)?)?;
     }
-    due::first_eligible(connection, now, any_due, log)
+    Ok(any_due)
 }
 
 fn quarantine(connection: &Connection, doomed: &[(i64, Reason)]) -> rusqlite::Result<()> {

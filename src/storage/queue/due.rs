@@ -54,6 +54,12 @@ const FIRST_PENDING: &str = concat!(
     ", available_at <= ?1 FROM jobs INDEXED BY ackward_jobs_live \
      WHERE status = 'pending' AND lease_until IS NULL AND seq > ?2 ORDER BY seq LIMIT 1"
 );
+const HEAD: &str = concat!(
+    "SELECT ",
+    columns!(),
+    ", available_at <= ?1 FROM jobs INDEXED BY ackward_jobs_live \
+     WHERE status = 'pending' AND lease_until IS NULL ORDER BY seq LIMIT ?2"
+);
 const PENDING_BY_SEQ: &str = "SELECT seq, available_at <= ?1 FROM jobs INDEXED BY ackward_jobs_live \
     WHERE status = 'pending' AND lease_until IS NULL AND seq > ?2 ORDER BY seq";
 const READY_BY_TIME: &str = "SELECT seq FROM jobs INDEXED BY ackward_jobs_available \
@@ -115,6 +121,21 @@ pub(super) fn first_eligible(
         }
         after = seq;
     }
+}
+
+/// The jobs at the front of the queue, as far as they are sound, pending and ready, at most `max`: where nothing else
+/// is due, those are the first eligible ones, and one walk finds them all.
+pub(super) fn head(connection: &Connection, now: Millis, max: usize) -> rusqlite::Result<Vec<StoredJob>> {
+    let mut statement = connection.prepare_cached(HEAD)?;
+    let mut rows = statement.query((now.get(), i64::try_from(max).unwrap_or(i64::MAX)))?;
+    let mut jobs = Vec::new();
+    while let Some(row) = rows.next()? {
+        match StoredJob::read(row)? {
+            Ok(job) if row.get::<_, bool>(12)? && job.token < TOKEN_MAX => jobs.push(job),
+            _ => break,
+        }
+    }
+    Ok(jobs)
 }
 
 /// A job whose next token would leave the range of Q11 can only be passed over, like a bad row.

@@ -23,31 +23,68 @@ pub(super) fn enqueue(
 ) -> Result<Enqueued, EnqueueError> {
     let deadline_ms = deadline_ms(now, ttl)?;
     let transaction = Immediate::begin(connection)?;
-    let stored = stored_qty(connection, event)?;
-    if let Some(stored_qty) = stored {
-        let same = stored_qty == event.qty.get().to_string();
-        if same && durability == Durability::Extra {
-            // Whoever hears this will not come again, so the job must be durable as after a first acceptance.
-            transaction.touch()?;
-        }
-        transaction.commit()?;
-        if same {
+    let enqueued = match add(connection, event, now, deadline_ms, max_attempts) {
+        Err(error @ EnqueueError::Conflict { .. }) => Err(error),
+        added => Ok(added?),
+    };
+    commit(transaction, std::slice::from_ref(&enqueued), durability)?;
+    enqueued
+}
+
+/// Several events in one transaction, with an answer for each.
+pub(super) fn enqueue_many(
+    connection: &Connection,
+    events: &[Event],
+    now: Millis,
+    ttl: Ttl,
+    max_attempts: Attempts,
+    durability: Durability,
+) -> Result<Vec<Result<Enqueued, EnqueueError>>, EnqueueError> {
+    let deadline_ms = deadline_ms(now, ttl)?;
+    let transaction = Immediate::begin(connection)?;
+    let mut answers = Vec::with_capacity(events.len());
+    for event in events {
+        answers.push(match add(connection, event, now, deadline_ms, max_attempts) {
+            Err(error @ EnqueueError::Conflict { .. }) => Err(error),
+            added => Ok(added?),
+        });
+    }
+    commit(transaction, &answers, durability)?;
+    Ok(answers)
+}
+
+/// Looks an event up and adds it where it is new, inside a transaction.
+fn add(
+    connection: &Connection,
+    event: &Event,
+    now: Millis,
+    deadline_ms: i64,
+    max_attempts: Attempts,
+) -> Result<Enqueued, EnqueueError> {
+    if let Some(stored_qty) = stored_qty(connection, event)? {
+        if stored_qty == event.qty.get().to_string() {
             return Ok(Enqueued::Duplicate);
         }
         return Err(EnqueueError::Conflict { id: event.id.clone(), stored_qty, given: event.qty });
     }
-    let insert = || -> rusqlite::Result<usize> {
-        connection.prepare_cached(INSERT)?.execute((
-            event.id.as_str(),
-            event.qty.get(),
-            max_attempts.get(),
-            now.get(),
-            deadline_ms,
-        ))
-    };
+    let row = (event.id.as_str(), event.qty.get(), max_attempts.get(), now.get(), deadline_ms);
+    let insert = || connection.prepare_cached(INSERT)?.execute(row);
     insert().map_err(StorageError::from)?;
-    transaction.commit()?;
     Ok(Enqueued::New)
+}
+
+/// Commits what these answers tell.
+fn commit(
+    transaction: Immediate<'_>,
+    answers: &[Result<Enqueued, EnqueueError>],
+    durability: Durability,
+) -> Result<(), StorageError> {
+    let any = |what| answers.iter().any(|answer| matches!(answer, Ok(enqueued) if *enqueued == what));
+    if durability == Durability::Extra && any(Enqueued::Duplicate) && !any(Enqueued::New) {
+        // Whoever hears this will not come again, so the job must be durable as after a first acceptance.
+        transaction.touch()?;
+    }
+    transaction.commit()
 }
 
 /// The stored quantity as text; only an integer's text is all digits, any other type shows as such.

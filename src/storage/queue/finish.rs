@@ -8,7 +8,7 @@ use rusqlite::types::{FromSql, ToSql};
 use crate::port::{Fault, FaultPoint};
 use crate::rules::{Delay, Lease, Millis, Outcome, Status, Ticket};
 use crate::storage::transaction::Immediate;
-use crate::storage::{ClaimError, FinishError, Finished, Now, Released, Renewed, StorageError};
+use crate::storage::{ClaimError, FinishError, FinishOrder, Finished, Now, Released, Renewed, StorageError};
 
 /// Q36: whether ticket `?1` … `?6` holds at `?7`. The types are asked for where a comparison alone would let
 /// text pass, which is greater than every number (M12).
@@ -57,24 +57,69 @@ pub(super) fn finish(
     fault: &mut dyn Fault,
 ) -> Result<Finished, FinishError> {
     let transaction = Immediate::begin(connection)?;
+    let finished = record(connection, ticket, outcome, now, delay)?;
+    commit(
+        transaction,
+        &[finished],
+        |finished| *finished != Finished::Stale,
+        FaultPoint::AfterFinish,
+        fault,
+    )?;
+    Ok(finished)
+}
+
+/// Several outcomes in one transaction, each ticket fenced on its own.
+pub(super) fn finish_many(
+    connection: &Connection,
+    orders: &[FinishOrder],
+    now: Millis,
+    fault: &mut dyn Fault,
+) -> Result<Vec<Finished>, FinishError> {
+    let transaction = Immediate::begin(connection)?;
+    let record = |order: &FinishOrder| record(connection, &order.ticket, order.outcome, now, order.delay);
+    let finished: Vec<_> = orders.iter().map(record).collect::<Result<_, _>>()?;
+    commit(transaction, &finished, |finished| *finished != Finished::Stale, FaultPoint::AfterFinish, fault)?;
+    Ok(finished)
+}
+
+/// Records one outcome, inside a transaction.
+fn record(
+    connection: &Connection,
+    ticket: &Ticket,
+    outcome: Outcome,
+    now: Millis,
+    delay: Delay,
+) -> Result<Finished, StorageError> {
     let holds = match outcome {
         Outcome::Ok => update(connection, OK, ticket, now, None)?,
         Outcome::Permanent => update(connection, PERMANENT, ticket, now, None)?,
         Outcome::Retry => update(connection, RETRY, ticket, now, Some(now.get() + delay.get()))?,
     };
-    if !holds {
-        transaction.commit()?;
-        return Ok(Finished::Stale);
+    Ok(match outcome {
+        _ if !holds => Finished::Stale,
+        Outcome::Ok => Finished::Now(Status::Done),
+        Outcome::Permanent => Finished::Now(Status::Dead),
+        Outcome::Retry => Finished::Now(retried(connection, ticket)?),
+    })
+}
+
+/// Commits, with a hook inside for each answer that tells of a change and one outside where there was any.
+fn commit<T>(
+    transaction: Immediate<'_>,
+    answers: &[T],
+    has_changed: impl Fn(&T) -> bool,
+    inside: FaultPoint,
+    fault: &mut dyn Fault,
+) -> Result<(), FinishError> {
+    let changed = answers.iter().filter(|answer| has_changed(answer)).count();
+    for _ in 0..changed {
+        fault.at(inside)?;
     }
-    let status = match outcome {
-        Outcome::Ok => Status::Done,
-        Outcome::Permanent => Status::Dead,
-        Outcome::Retry => retried(connection, ticket)?,
-    };
-    fault.at(FaultPoint::AfterFinish)?;
     transaction.commit()?;
-    fault.at(FaultPoint::AfterCommit)?;
-    Ok(Finished::Now(status))
+    if changed > 0 {
+        fault.at(FaultPoint::AfterCommit)?;
+    }
+    Ok(())
 }
 
 pub(super) fn renew(
@@ -104,15 +149,25 @@ pub(super) fn release(
     now: Millis,
     fault: &mut dyn Fault,
 ) -> Result<Released, FinishError> {
+    // One ticket in, one answer out.
+    Ok(release_many(connection, std::slice::from_ref(ticket), now, fault)?.pop().unwrap_or(Released::Stale))
+}
+
+/// Several tickets in one transaction.
+pub(super) fn release_many(
+    connection: &Connection,
+    tickets: &[Ticket],
+    now: Millis,
+    fault: &mut dyn Fault,
+) -> Result<Vec<Released>, FinishError> {
     let transaction = Immediate::begin(connection)?;
-    if !update(connection, RELEASE, ticket, now, None)? {
-        transaction.commit()?;
-        return Ok(Released::Stale);
-    }
-    fault.at(FaultPoint::AfterRelease)?;
-    transaction.commit()?;
-    fault.at(FaultPoint::AfterCommit)?;
-    Ok(Released::Pending)
+    let release = |ticket: &Ticket| {
+        let holds = update(connection, RELEASE, ticket, now, None)?;
+        Ok(if holds { Released::Pending } else { Released::Stale })
+    };
+    let released: Vec<_> = tickets.iter().map(release).collect::<Result<_, StorageError>>()?;
+    commit(transaction, &released, |one| *one == Released::Pending, FaultPoint::AfterRelease, fault)?;
+    Ok(released)
 }
 
 /// Runs one of the UPDATEs; false where the ticket does not hold.

@@ -16,6 +16,10 @@ use crate::storage::schema::Schema;
 /// - `available` is what finds the few jobs that are ready behind a crowd that waits;
 /// - `spent` holds the jobs whose attempts are used up: mostly none but those on their last attempt.
 pub(super) const SCHEMA: Schema = Schema {
+    tables: "jobs and redrives",
+    tables_count: 2,
+    count_tables: "SELECT count(*) FROM sqlite_schema \
+        WHERE type = 'table' AND name COLLATE NOCASE IN ('jobs', 'redrives')",
     count: "SELECT count(*) FROM sqlite_schema \
         WHERE (type = 'table' AND name COLLATE NOCASE IN ('jobs', 'redrives')) \
         OR (type = 'index' AND name IN ('ackward_jobs_live', 'ackward_jobs_deadline', \

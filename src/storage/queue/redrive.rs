@@ -26,6 +26,47 @@ pub(super) fn redrive(
 ) -> Result<(), RedriveError> {
     let deadline_ms = deadline_ms(now, ttl)?;
     let transaction = Immediate::begin(connection)?;
+    revive(connection, id, now, deadline_ms, note, fault)?;
+    transaction.commit()?;
+    fault.at(FaultPoint::AfterCommit)?;
+    Ok(())
+}
+
+/// Several jobs in one transaction, with an answer for each.
+pub(super) fn redrive_many(
+    connection: &Connection,
+    ids: &[Name],
+    now: Millis,
+    ttl: Ttl,
+    note: &Name,
+    fault: &mut dyn Fault,
+) -> Result<Vec<Result<(), RedriveError>>, RedriveError> {
+    let deadline_ms = deadline_ms(now, ttl)?;
+    let transaction = Immediate::begin(connection)?;
+    let mut answers = Vec::with_capacity(ids.len());
+    for id in ids {
+        answers.push(match revive(connection, id, now, deadline_ms, note, fault) {
+            // The row was only read: there is nothing to take back.
+            Err(error @ (RedriveError::NoSuchJob { .. } | RedriveError::NotDead { .. })) => Err(error),
+            revived => Ok(revived?),
+        });
+    }
+    transaction.commit()?;
+    if answers.iter().any(Result::is_ok) {
+        fault.at(FaultPoint::AfterCommit)?;
+    }
+    Ok(answers)
+}
+
+/// One job's audit row and new life, inside a transaction.
+fn revive(
+    connection: &Connection,
+    id: &Name,
+    now: Millis,
+    deadline_ms: i64,
+    note: &Name,
+    fault: &mut dyn Fault,
+) -> Result<(), RedriveError> {
     let (seq, status, token) =
         find(connection, id)?.ok_or_else(|| RedriveError::NoSuchJob { id: id.clone() })?;
     if status != Status::Dead {
@@ -35,8 +76,6 @@ pub(super) fn redrive(
     fault.at(FaultPoint::AfterAudit)?;
     execute(connection, REVIVE, (seq, now.get(), deadline_ms))?;
     fault.at(FaultPoint::AfterRedrive)?;
-    transaction.commit()?;
-    fault.at(FaultPoint::AfterCommit)?;
     Ok(())
 }
 

@@ -2,12 +2,16 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test on real threads, clocks and sockets")]
 
+mod commands;
 mod crash;
+mod faults;
+mod interop;
 mod load;
 mod peers;
 mod process;
 mod proxy;
 mod receiver;
+mod status;
 mod worker;
 
 use std::io::Write;

@@ -52,8 +52,18 @@ impl Process {
 
     /// SIGTERM; returns at once.
     pub fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    /// SIGHUP; returns at once.
+    pub fn hang_up(&self) {
+        self.signal("-HUP");
+    }
+
+    /// Sends a signal, such as `-STOP`.
+    pub fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 
     /// How it ends: exit code and the last line of stdout.

@@ -151,7 +151,7 @@ fn enqueue_lines(site: &Site, lines: &str) {
     command.arg("--queue").arg(site.queue()).arg("--json-lines").arg(path);
     let (code, out, err) = run(&mut command);
     assert_eq!((code, err.as_str()), (Some(0), ""));
-    assert_eq!(out.lines().count(), lines.lines().count());
+    assert_eq!(out, format!("{} new, 0 duplicates, 0 refused\n", lines.lines().count()));
 }
 
 /// Q22, Q23, M2 on the command line, with its exit codes.
@@ -184,9 +184,9 @@ fn enqueue_reports_new_duplicate_conflict_and_bad_input() {
         "{\"id\":\"a\",\"qty\":1}\n\n{\"id\":\"b\",\"qty\":true}\n{\"id\":\"c\",\"qty\":1}\n",
     );
     let (code, out, err) = enqueue(&["--json-lines", lines.to_str().unwrap()]);
-    assert_eq!((code, out.as_str()), (Some(2), "a: new\n"));
+    assert_eq!((code, out.as_str()), (Some(2), "2 new, 0 duplicates, 1 refused\n"));
     assert!(err.contains("line 3: qty is true, allowed: a whole number from 1 to 1000"), "{err}");
-    assert_eq!(site.jobs(), ["cake pending 0 0", "a pending 0 0"]);
+    assert_eq!(site.jobs(), ["cake pending 0 0", "a pending 0 0", "c pending 0 0"]);
 }
 
 /// The defaults of M11: a day, ten attempts; and what list shows.

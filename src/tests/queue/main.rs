@@ -3,6 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests start processes and wait for them in real time")]
 
+mod batch;
 mod claim;
 mod courier;
 mod enqueue;
@@ -10,6 +11,7 @@ mod failure;
 mod finish;
 mod hand_made;
 mod inbox;
+mod keeping;
 mod open;
 mod redrive;
 mod renew;

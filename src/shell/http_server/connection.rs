@@ -1,4 +1,4 @@
-//! One connection of the receiver: its requests one after the other, with a limit on each wait for a head.
+//! One connection: its requests one after the other, with a limit on each wait for a head.
 
 use std::cell::Cell;
 use std::convert::Infallible;

@@ -1,0 +1,124 @@
+//! `cargo sim explain`: where in a failing run its failure becomes certain, and the nearest run that passes.
+
+use std::io::{self, Write};
+
+use ackward_sim::computer::Event;
+use ackward_sim::explain::{self, Explained, Mark, Passing};
+use ackward_sim::scene::Report;
+use serde::Serialize;
+
+use super::folder::Entry;
+use super::{Exit, ExplainArgs, json, panics, unless_closed};
+
+/// Width of a full bar, in characters.
+const BAR: u64 = 20;
+
+/// Runs the command.
+pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<Exit> {
+    let entry = Entry::load(&args.file)?.on(args.how.net).by(args.how.strategy);
+    panics::keep_quiet();
+    let (report, explained) = panics::guarded(|| {
+        let strategist = entry.strategist();
+        let report = strategist.run(args.seed, false);
+        let explained = explain::explain(strategist.scenario(), &report, args.samples);
+        (report, explained)
+    })
+    .map_err(anyhow::Error::msg)?;
+    let mut output = io::BufWriter::new(io::stdout().lock());
+    let told = match &explained {
+        None => writeln!(output, "{}: seed {} holds, there is nothing to explain", entry.path, args.seed),
+        Some(explained) if args.json => to_json(&mut output, &entry, &report, explained),
+        Some(explained) => tell(&mut output, &entry, &report, explained),
+    };
+    unless_closed(told.and_then(|()| output.flush()).map_err(Into::into))?;
+    Ok(if explained.is_some() { Exit::Failed } else { Exit::Held })
+}
+
+fn tell(output: &mut impl Write, entry: &Entry, report: &Report, explained: &Explained) -> io::Result<()> {
+    writeln!(output, "{}: seed {} breaks {}", entry.path, report.seed, explained.property)?;
+    writeln!(output, "\nHow likely that is when everything is drawn anew after each of its deviations:\n")?;
+    for mark in &explained.curve {
+        let last = mark.last.as_ref().map_or("the beginning".to_owned(), ToString::to_string);
+        writeln!(output, "{:>4} % {:<20} {last}", percent(mark), bar(mark))?;
+    }
+    writeln!(output)?;
+    match explained.certain_from() {
+        Some(Mark { last: Some(last), .. }) => {
+            writeln!(output, "certain from here on: {last}\n  {}", last.in_words())?;
+        }
+        Some(_) => writeln!(output, "certain from the beginning")?,
+        None => writeln!(output, "never certain before it happens")?,
+    }
+    if let Some(Passing { kept, same_events, fails, passes }) = &explained.passing {
+        writeln!(
+            output,
+            "\nThe nearest run that passes has {kept} deviations and {same_events} events in common; then"
+        )?;
+        writeln!(output, "  the failing run: {}", shown(fails.as_ref()))?;
+        writeln!(output, "  the passing run: {}", shown(passes.as_ref()))?;
+    }
+    writeln!(output, "{}", entry.replay(report.seed))
+}
+
+fn percent(mark: &Mark) -> u64 {
+    (mark.failed * 100).checked_div(mark.samples).unwrap_or(0)
+}
+
+fn bar(mark: &Mark) -> String {
+    let length = (mark.failed * BAR).checked_div(mark.samples).unwrap_or(0);
+    "#".repeat(usize::try_from(length).unwrap_or(0))
+}
+
+fn shown(event: Option<&Event>) -> String {
+    event.map_or("nothing more".to_owned(), |event| event.to_string().trim_start().to_owned())
+}
+
+#[derive(Serialize)]
+struct ExplainedJson<'a> {
+    file: &'a str,
+    seed: u64,
+    property: &'a str,
+    curve: Vec<MarkJson>,
+    certain_from: Option<usize>,
+    passing: Option<PassingJson>,
+}
+
+#[derive(Serialize)]
+struct MarkJson {
+    kept: usize,
+    last: Option<String>,
+    failed: u64,
+    samples: u64,
+}
+
+#[derive(Serialize)]
+struct PassingJson {
+    kept: usize,
+    same_events: usize,
+    fails: String,
+    passes: String,
+}
+
+fn to_json(output: &mut impl Write, entry: &Entry, report: &Report, explained: &Explained) -> io::Result<()> {
+    let mark = |mark: &Mark| MarkJson {
+        kept: mark.kept,
+        last: mark.last.as_ref().map(ToString::to_string),
+        failed: mark.failed,
+        samples: mark.samples,
+    };
+    let passing = explained.passing.as_ref().map(|passing| PassingJson {
+        kept: passing.kept,
+        same_events: passing.same_events,
+        fails: shown(passing.fails.as_ref()),
+        passes: shown(passing.passes.as_ref()),
+    });
+    let all = ExplainedJson {
+        file: &entry.path,
+        seed: report.seed,
+        property: explained.property,
+        curve: explained.curve.iter().map(mark).collect(),
+        certain_from: explained.certain_from().map(|mark| mark.kept),
+        passing,
+    };
+    json::print(output, &all)
+}

@@ -1,0 +1,316 @@
+//! `cargo sim explore`: every run with at most K deviations, in child processes, level by level.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::rc::Rc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use ackward_sim::choice::Kind;
+use ackward_sim::explore::{self, Explored, Failed, Options, Path};
+use anyhow::bail;
+use serde::Serialize;
+
+use super::child::{Child, Work};
+use super::folder::Entry;
+use super::progress::Progress;
+use super::shrink::automatic;
+use super::text::{ALL, grouped, shell_word};
+use super::{Exit, ExploreArgs, jobs, json, panics, unless_closed};
+
+/// Paths that a child runs at a time on the first level.
+const CHUNK_PATHS: usize = 64;
+
+/// A level of the search.
+#[derive(Debug, Default, Serialize)]
+struct Level {
+    depth: u64,
+    runs: u64,
+    /// Alternatives that another one stands for.
+    pruned: u64,
+    /// Final states that no earlier level had.
+    new_states: u64,
+}
+
+/// What the whole search came to.
+#[derive(Default)]
+struct Search {
+    levels: Vec<Level>,
+    explored: Explored,
+    /// Whether the last level is complete: it had no failure.
+    is_complete: bool,
+}
+
+/// Runs the command.
+pub(crate) fn explore(args: &ExploreArgs) -> anyhow::Result<Exit> {
+    let entry = Entry::load(&args.file)?;
+    panics::keep_quiet();
+    let options = Options { seed: args.seed, prunes: !args.unpruned, kinds: kinds(args) };
+    let search = search(&entry, args, &options)?;
+    let failure = search.explored.failure.as_ref();
+    let expected = entry.scenario.expect.fails.as_deref();
+    let notes = match failure {
+        Some(failed) if !args.after.no_shrink && Some(failed.property.as_str()) != expected => {
+            shrunk(&entry, failed, &options, args)
+        }
+        _ => Vec::new(),
+    };
+    let mut output = io::BufWriter::new(io::stdout().lock());
+    let told = if args.json {
+        to_json(&mut output, &entry, &search, &notes)
+    } else {
+        tell(&mut output, &entry, args, &search, &notes)
+    };
+    unless_closed(told.and_then(|()| output.flush()).map_err(Into::into))?;
+    // A canary is to be caught.
+    Ok(if failure.map(|failed| failed.property.as_str()) == expected { Exit::Held } else { Exit::Failed })
+}
+
+fn kinds(args: &ExploreArgs) -> Vec<String> {
+    if args.kinds.iter().any(|word| word == ALL) {
+        return Kind::ALL.iter().map(|kind| kind.as_str().to_owned()).collect();
+    }
+    args.kinds.clone()
+}
+
+fn search(entry: &Entry, args: &ExploreArgs, options: &Options) -> anyhow::Result<Search> {
+    let depth = u32::try_from(args.depth).unwrap_or(u32::MAX);
+    let mut places: Vec<Option<Child>> = (0..jobs(args.jobs)).map(|_| None).collect();
+    let mut search = Search { is_complete: true, ..Search::default() };
+    let mut level = vec![Path::new()];
+    let mut known = 0;
+    for at in 0..=depth {
+        let (tasks, pruned) = tasks(entry, &level, at, depth, options)?;
+        let has_next = at < depth;
+        let done = run_level(entry, tasks, &mut places, at, !args.json)?;
+        search.explored.merge(done.explored);
+        search.explored.pruned += pruned;
+        search.is_complete = search.explored.failure.is_none();
+        let (runs, pruned) = (search.explored.runs, search.explored.pruned);
+        let before: (u64, u64) =
+            search.levels.iter().map(|l| (l.runs, l.pruned)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        let states = search.explored.states.len() as u64;
+        search.levels.push(Level {
+            depth: at.into(),
+            runs: runs - before.0,
+            pruned: pruned - before.1,
+            new_states: states - known,
+        });
+        known = states;
+        if !search.is_complete {
+            break;
+        }
+        if has_next && at > 0 {
+            level = if at == 1 { done.run } else { done.next };
+        }
+    }
+    Ok(search)
+}
+
+/// What is to be run on a level, and how many alternatives were left out in listing it.
+fn tasks(
+    entry: &Entry,
+    level: &[Path],
+    at: u32,
+    depth: u32,
+    options: &Options,
+) -> anyhow::Result<(Vec<Work>, u64)> {
+    let work = |paths: &[Path]| Work::Paths { paths: paths.to_vec(), options: options.clone() };
+    match at {
+        0 => Ok((vec![work(level)], 0)),
+        1 => {
+            let scenario = Rc::new(entry.scenario.clone());
+            let listed = panics::guarded(|| explore::children(&scenario, &Path::new(), depth - 1, options));
+            let (paths, pruned) = listed.map_err(anyhow::Error::msg)?;
+            Ok((paths.chunks(CHUNK_PATHS).map(work).collect(), pruned))
+        }
+        _ => {
+            let remaining = depth - at;
+            let expand =
+                |path: &Path| Work::Expand { path: path.clone(), remaining, options: options.clone() };
+            Ok((level.iter().map(expand).collect(), 0))
+        }
+    }
+}
+
+/// What came of a level.
+#[derive(Default)]
+struct Done {
+    explored: Explored,
+    /// The task of the first failure; none after it counts.
+    failed_at: Option<usize>,
+    /// The paths that were run, where they were given.
+    run: Vec<Path>,
+    /// The paths that can be expanded, in the order of the tasks.
+    next: Vec<Path>,
+    by_task: Vec<(usize, Vec<Path>)>,
+    finished: u64,
+}
+
+struct Shared<'a> {
+    entry: &'a Entry,
+    tasks: Mutex<VecDeque<(usize, Work)>>,
+    done: Mutex<Done>,
+    progress: &'a Progress,
+    depth: u32,
+}
+
+fn run_level(
+    entry: &Entry,
+    tasks: Vec<Work>,
+    places: &mut [Option<Child>],
+    depth: u32,
+    shows: bool,
+) -> anyhow::Result<Done> {
+    let progress = Progress::new(tasks.len() as u64, Instant::now(), shows);
+    let run =
+        tasks.iter().flat_map(|work| if let Work::Paths { paths, .. } = work { &paths[..] } else { &[] });
+    let done = Done { run: run.cloned().collect(), ..Done::default() };
+    let tasks = tasks.into_iter().enumerate().collect();
+    let shared =
+        Shared { entry, tasks: Mutex::new(tasks), done: Mutex::new(done), progress: &progress, depth };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = places.iter_mut().map(|place| scope.spawn(|| shared.work(place))).collect();
+        threads.into_iter().try_for_each(|thread| {
+            thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a thread of the search panicked")))
+        })
+    })?;
+    progress.clear();
+    let mut done = shared.done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.by_task.sort();
+    done.next = std::mem::take(&mut done.by_task).into_iter().flat_map(|(_, paths)| paths).collect();
+    Ok(done)
+}
+
+impl Shared<'_> {
+    fn work(&self, place: &mut Option<Child>) -> anyhow::Result<()> {
+        loop {
+            let Some((at, work)) = lock(&self.tasks).pop_front() else { return Ok(()) };
+            // Tasks before the first failure so far still count, those after it do not.
+            if lock(&self.done).failed_at.is_some_and(|failed| failed < at) {
+                return Ok(());
+            }
+            let mut child = match place.take() {
+                Some(child) => child,
+                None => Child::spawn()?,
+            };
+            match child.explore(self.entry, work) {
+                Ok((explored, paths)) => {
+                    *place = Some(child);
+                    self.add(at, explored, paths);
+                }
+                Err(how) => bail!("{}: a part of depth {} did not end: {how}", self.entry.path, self.depth),
+            }
+        }
+    }
+
+    fn add(&self, at: usize, mut explored: Explored, paths: Vec<Path>) {
+        let mut done = lock(&self.done);
+        let failure = explored.failure.take();
+        done.explored.merge(explored);
+        if failure.is_some() && done.failed_at.is_none_or(|failed| at < failed) {
+            done.failed_at = Some(at);
+            done.explored.failure = failure;
+        }
+        if !paths.is_empty() {
+            done.by_task.push((at, paths));
+        }
+        done.finished += 1;
+        let (runs, finished) = (done.explored.runs, done.finished);
+        drop(done);
+        self.progress.set(finished, || format!("depth {}: {} runs", self.depth, grouped(runs)));
+    }
+}
+
+/// Makes the failure a scenario file: it has the fewest deviations already, but not the plainest scenario.
+fn shrunk(entry: &Entry, failed: &Failed, options: &Options, args: &ExploreArgs) -> Vec<String> {
+    let scenario = Rc::new(entry.scenario.clone());
+    match panics::guarded(|| explore::run(&scenario, &failed.path, options)) {
+        Ok(report) => automatic(entry, &report, args.after.out.as_deref()),
+        Err(panic) => vec![format!("not shrunk: {panic}")],
+    }
+}
+
+fn tell(
+    output: &mut impl Write,
+    entry: &Entry,
+    args: &ExploreArgs,
+    search: &Search,
+    notes: &[String],
+) -> io::Result<()> {
+    for Level { depth, runs, pruned, new_states } in &search.levels {
+        if *depth < search.levels.len() as u64 - 1 || search.is_complete {
+            let (runs, pruned, states) = (grouped(*runs), grouped(*pruned), grouped(*new_states));
+            writeln!(
+                output,
+                "depth {depth}: {runs} runs, {pruned} alternatives pruned, {states} new final states"
+            )?;
+        }
+    }
+    if args.states && search.is_complete {
+        let states = search.explored.states.iter().enumerate();
+        for (at, (state, runs)) in states {
+            writeln!(output, "\n# final state {}, of {} runs\n{}", at + 1, grouped(*runs), state.trim_end())?;
+        }
+        writeln!(output)?;
+    }
+    let depth = search.levels.len().saturating_sub(1);
+    let Some(failed) = &search.explored.failure else {
+        let (runs, states) = (grouped(search.explored.runs), grouped(search.explored.states.len() as u64));
+        return writeln!(output, "complete to depth {depth}: {runs} runs, {states} final states");
+    };
+    let with = match depth {
+        0 => "without any deviation".to_owned(),
+        1 => "with one deviation".to_owned(),
+        _ => format!("with {depth} deviations"),
+    };
+    writeln!(output, "{}: a run {with} breaks {}", entry.path, failed.property)?;
+    let lines = failed.detail.lines().chain(failed.deviations.iter().map(String::as_str));
+    for line in lines.chain(notes.iter().map(String::as_str)) {
+        writeln!(output, "  {line}")?;
+    }
+    writeln!(output, "cargo sim explore {} --depth {depth} --seed {}", shell_word(&entry.path), args.seed)
+}
+
+#[derive(Serialize)]
+struct SearchJson<'a> {
+    file: &'a str,
+    complete_to_depth: Option<u64>,
+    levels: &'a [Level],
+    runs: u64,
+    pruned: u64,
+    failure: Option<&'a Failed>,
+    notes: &'a [String],
+    final_states: Vec<StateJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct StateJson<'a> {
+    runs: u64,
+    state: Vec<&'a str>,
+}
+
+fn to_json(output: &mut impl Write, entry: &Entry, search: &Search, notes: &[String]) -> io::Result<()> {
+    let Search { levels, explored, is_complete } = search;
+    // Where the search stopped, how much of the last level was run is a matter of chance.
+    let kept = if *is_complete { &levels[..] } else { &levels[..levels.len().saturating_sub(1)] };
+    let states =
+        explored.states.iter().map(|(text, runs)| StateJson { runs: *runs, state: text.lines().collect() });
+    json::print(
+        output,
+        &SearchJson {
+            file: &entry.path,
+            complete_to_depth: kept.last().map(|level| level.depth),
+            levels: kept,
+            runs: kept.iter().map(|level| level.runs).sum(),
+            pruned: kept.iter().map(|level| level.pruned).sum(),
+            failure: explored.failure.as_ref(),
+            notes,
+            final_states: if *is_complete { states.collect() } else { Vec::new() },
+        },
+    )
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

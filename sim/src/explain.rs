@@ -1,0 +1,148 @@
+//! Where in a run its failure becomes certain: the run is kept up to one of its deviations and drawn anew from there
+//! on, many times, and the share of those that break the same property is a point of a curve.
+
+use std::rc::Rc;
+
+use crate::choice::{Chooser, Decision, Deviation, Offer, Point, stable_hash};
+use crate::computer::Event;
+use crate::scenario::Scenario;
+use crate::scene::{Report, SceneChooser};
+use crate::twin;
+
+/// Most points of the curve.
+const MARKS_MAX: usize = 24;
+
+/// A point of the curve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// How many of the run's deviations are kept.
+    pub kept: usize,
+    /// The last of them; none at the beginning.
+    pub last: Option<Deviation>,
+    /// How many of the samples broke the same property.
+    pub failed: u64,
+    /// How many samples there are.
+    pub samples: u64,
+}
+
+/// A run that passes and is the same as the failing one for as long as was found.
+#[derive(Debug, Clone)]
+pub struct Passing {
+    /// Deviations that both have, up to where this one was drawn anew.
+    pub kept: usize,
+    /// Events that both tell.
+    pub same_events: usize,
+    /// What the failing one tells then.
+    pub fails: Option<Event>,
+    /// What the passing one tells then.
+    pub passes: Option<Event>,
+}
+
+/// What made a run fail.
+#[derive(Debug, Clone)]
+pub struct Explained {
+    /// The property that it breaks first.
+    pub property: &'static str,
+    /// How likely that is from each point on.
+    pub curve: Vec<Mark>,
+    /// The nearest run that passes, if any sample did.
+    pub passing: Option<Passing>,
+}
+
+impl Explained {
+    /// The first point of the curve from which on every sample failed.
+    #[must_use]
+    pub fn certain_from(&self) -> Option<&Mark> {
+        let uncertain = self.curve.iter().rposition(|mark| mark.failed < mark.samples);
+        self.curve.get(uncertain.map_or(0, |at| at + 1))
+    }
+}
+
+/// Explains a failing run of `scenario`, with so many samples at each point of the curve; `None` where it broke
+/// nothing.
+#[must_use]
+pub fn explain(scenario: &Rc<Scenario>, report: &Report, samples: u64) -> Option<Explained> {
+    let property = report.violations.first()?.property;
+    let mut curve = Vec::new();
+    let mut nearest = None;
+    for kept in marks(report.deviations.len()) {
+        let mut failed = 0;
+        for sample in 0..samples {
+            let other = resample(scenario, report, kept, sample, false);
+            if other.violations.first().is_some_and(|first| first.property == property) {
+                failed += 1;
+            } else if other.has_passed() {
+                nearest = Some((kept, sample));
+            }
+        }
+        let last = kept.checked_sub(1).and_then(|at| report.deviations.get(at)).cloned();
+        curve.push(Mark { kept, last, failed, samples });
+    }
+    let passing = nearest.map(|(kept, sample)| passing(scenario, report, kept, sample));
+    Some(Explained { property, curve, passing })
+}
+
+/// Which numbers of deviations are kept: all of them where they are few, the first and the last among them.
+fn marks(deviations: usize) -> Vec<usize> {
+    let steps = deviations.min(MARKS_MAX - 1);
+    let mut marks: Vec<_> =
+        (0..=steps).map(|step| (deviations * step).checked_div(steps).unwrap_or(0)).collect();
+    marks.dedup();
+    marks
+}
+
+fn passing(scenario: &Rc<Scenario>, report: &Report, kept: usize, sample: u64) -> Passing {
+    let failing = SceneChooser::replay(scenario, &report.deviations);
+    let failing = twin::run_choosing(scenario, report.seed, true, failing).events;
+    let passing = resample(scenario, report, kept, sample, true).events;
+    let same = failing.iter().zip(&passing).take_while(|(one, other)| one == other).count();
+    let (fails, passes) = (failing.get(same).cloned(), passing.get(same).cloned());
+    Passing { kept, same_events: same, fails, passes }
+}
+
+fn resample(scenario: &Rc<Scenario>, report: &Report, kept: usize, sample: u64, tells: bool) -> Report {
+    let name = [report.seed, kept as u64, sample].map(u64::to_le_bytes).concat();
+    let kept = &report.deviations[..kept];
+    let chooser = Resampled {
+        kept: SceneChooser::replay(scenario, kept),
+        until: kept.last().map(|last| last.at.key()),
+        rest: SceneChooser::new(scenario, stable_hash(&name)),
+    };
+    twin::run_choosing(scenario, report.seed, tells, chooser)
+}
+
+/// Some deviations up to the last of them, and a new seed from there on.
+struct Resampled {
+    kept: SceneChooser,
+    /// The point of the last one, until it was met.
+    until: Option<u64>,
+    rest: SceneChooser,
+}
+
+impl Chooser for Resampled {
+    fn choose(&mut self, point: &Point, offers: &[Offer]) -> Decision {
+        let Some(until) = self.until else { return self.rest.choose(point, offers) };
+        let decision = self.kept.choose(point, offers);
+        if point.key() == until && !decision.is_go() {
+            self.until = None;
+        }
+        decision
+    }
+
+    fn is_armed(&self) -> bool {
+        self.until.is_some() || self.rest.is_armed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_reach_from_none_to_all() {
+        assert_eq!(marks(0), [0]);
+        assert_eq!(marks(3), [0, 1, 2, 3]);
+        let many = marks(1_000);
+        assert_eq!((many.len(), many.first(), many.last()), (MARKS_MAX, Some(&0), Some(&1_000)));
+    }
+}

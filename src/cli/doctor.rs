@@ -1,0 +1,142 @@
+//! `ackward doctor`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use ackward::adapter::SystemClock;
+use ackward::port::Clock;
+use ackward::storage::{Finding, Queue};
+use clap::Args;
+use rustix::fs::Access;
+
+use super::exit::{Ended, Exit};
+use super::files;
+use super::output::say;
+use super::queue_file::{Durable, QueueFile};
+use super::stats::span;
+use super::values::time;
+
+/// Look for what is wrong with a queue file
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ackward doctor --queue jobs.db
+  ackward doctor --queue jobs.db --fix
+
+It checks SQLite's integrity, journal mode and indexes, rows that break a range (claim passes them over) or cannot come \
+about, leases without an end, tokens below what the audit has seen, the space left, whether the directory can be \
+written, and the clock. --fix puts right only what needs no guess: it ends leases without an end, removes left-over \
+owners, raises tokens, adds indexes. Exit code 10: something was found.")]
+pub struct Doctor {
+    #[command(flatten)]
+    queue: QueueFile,
+    /// Put right what needs no guess
+    #[arg(long)]
+    fix: bool,
+    #[command(flatten)]
+    durable: Durable,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Less room than this is reported, in bytes.
+const FREE_BYTES_MIN: u64 = 64 * 1024 * 1024;
+/// How far a job may have been done in the future before the clock is suspected, in ms.
+const AHEAD_MS_MAX: i64 = 60_000;
+/// 2024-01-01, in ms: no clock that is set shows an earlier time.
+const YEAR_MS_MIN: i64 = 1_704_067_200_000;
+
+impl Doctor {
+    pub fn run(self) -> Result<(), Ended> {
+        let now = SystemClock.now()?;
+        let mut mended = None;
+        if self.fix {
+            // Opening it sets the journal mode and adds indexes.
+            let mut queue = self.queue.open(self.durable)?;
+            let rows = super::patient(|| queue.mend(now), |error| error.is_busy());
+            mended = Some(rows.map_err(|error| self.queue.failed(&error))?);
+        }
+        let queue = self.queue.look()?;
+        let mut findings = queue.examine().map_err(|error| self.queue.failed(&error))?;
+        findings.extend(surroundings(self.queue.path()));
+        findings.extend(clock(&queue, now.get()).map_err(|error| self.queue.failed(&error))?);
+        self.report(&findings, mended)
+    }
+
+    fn report(&self, findings: &[Finding], mended: Option<usize>) -> Result<(), Ended> {
+        for Finding { check, seq, what, mendable } in findings {
+            if self.json {
+                say(serde_json::json!({ "check": check, "seq": seq, "what": what, "mendable": mendable }));
+            } else {
+                let place = seq.map_or(String::new(), |seq| format!("seq {seq}: "));
+                let hint = if *mendable { " [--fix mends it]" } else { "" };
+                say(format_args!("{check}: {place}{}{hint}", what.escape_debug()));
+            }
+        }
+        if self.json {
+            say(serde_json::json!({ "findings": findings.len(), "rows_mended": mended }));
+        } else {
+            if let Some(rows) = mended {
+                say(format_args!("{rows} rows mended"));
+            }
+            if findings.is_empty() {
+                say(format_args!("{}: nothing wrong", self.queue.path().display()));
+            }
+        }
+        match findings.len() {
+            0 => Ok(()),
+            found => Err(Ended::new(Exit::Findings, format_args!("{found} findings"))),
+        }
+    }
+}
+
+/// What is wrong around the file.
+fn surroundings(path: &Path) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut find = |check, what: String| findings.push(Finding { check, seq: None, what, mendable: false });
+    let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let directory = real.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
+    if let Ok(found) = rustix::fs::statvfs(&directory) {
+        let free = found.f_bavail.saturating_mul(found.f_frsize);
+        if free < FREE_BYTES_MIN {
+            find("space", format!("{} MiB are free, a commit needs room for its journal", free >> 20));
+        }
+    }
+    let writable = |path: &Path| rustix::fs::access(path, Access::WRITE_OK).is_ok();
+    if !writable(&directory) {
+        find("directory", format!("{} cannot be written, the journal is made there", directory.display()));
+    }
+    if !writable(&real) {
+        find("file", "the file cannot be written".to_owned());
+    }
+    if let Some(mode) = fs::metadata(&real).ok().map(|metadata| metadata.permissions().mode() & 0o777)
+        && mode & 0o022 != 0
+    {
+        find(
+            "mode",
+            format!("the file's mode is {mode:o}: others may write it; chmod 600 if they should not"),
+        );
+    }
+    if let Some(name) = files::network_file_system(&real) {
+        find("file-system", format!("the file lies on {name}, whose locks may not hold between hosts"));
+    }
+    findings
+}
+
+/// Whether the clock can be right.
+fn clock(queue: &Queue, now_ms: i64) -> Result<Option<Finding>, ackward::storage::StorageError> {
+    let ahead_ms = queue.latest_ms()?.map_or(0, |latest_ms| latest_ms - now_ms);
+    let what = if now_ms < YEAR_MS_MIN {
+        format!("the clock shows {}: it is not set", time(now_ms))
+    } else if ahead_ms > AHEAD_MS_MAX {
+        format!(
+            "a job was done {} in the future: this clock, or that of another host, is wrong",
+            span(ahead_ms)
+        )
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(Finding { check: "clock", seq: None, what, mendable: false }))
+}

@@ -1,0 +1,64 @@
+//! What goes to stdout. A reader that has gone is no reason to fail, since what counts is in the file; a stdout that
+//! cannot be written to, such as a full disk, is.
+
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ackward::storage::JobRow;
+use rusqlite::types::Value;
+
+/// Whether something could not be written.
+static FAILED: AtomicBool = AtomicBool::new(false);
+
+/// Prints a line of results.
+pub fn say(line: impl Display) {
+    note(writeln!(io::stdout(), "{line}"));
+}
+
+/// Flushes, and tells whether everything was written or nobody wanted it.
+pub fn all_written() -> bool {
+    note(io::stdout().flush());
+    !FAILED.load(Ordering::Relaxed)
+}
+
+/// Remembers a failed write.
+pub fn note(written: io::Result<()>) {
+    if written.is_err_and(|error| error.kind() != ErrorKind::BrokenPipe) {
+        FAILED.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A row as a JSON object.
+pub fn json(row: JobRow) -> serde_json::Value {
+    let column = |(name, value)| (name, value_json(value));
+    serde_json::Value::Object(row.0.into_iter().map(column).collect())
+}
+
+fn value_json(value: Value) -> serde_json::Value {
+    match value {
+        Value::Null => serde_json::Value::Null,
+        Value::Integer(value) => value.into(),
+        Value::Real(value) => value.into(),
+        Value::Text(value) => value.into(),
+        Value::Blob(value) => format!("{} bytes", value.len()).into(),
+    }
+}
+
+/// The columns of a row that are not NULL, each with its name.
+pub fn text(row: &JobRow) -> String {
+    let shown = row.0.iter().filter(|(_, value)| *value != Value::Null);
+    let column = |(name, value): &(String, Value)| format!("{name} {}", plain(value));
+    shown.map(column).collect::<Vec<_>>().join("  ")
+}
+
+/// A value for the terminal, which control characters of another program are not to reach.
+pub fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::Integer(value) => value.to_string(),
+        Value::Real(value) => format!("{value:?}"),
+        Value::Text(value) => value.escape_debug().to_string(),
+        Value::Blob(value) => format!("{} bytes", value.len()),
+    }
+}

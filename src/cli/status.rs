@@ -1,0 +1,73 @@
+//! The status page, the metrics and the probes of a worker or a receiver: for whoever asks for them, read only.
+
+mod board;
+mod metrics;
+mod page;
+
+use std::future::Future;
+
+use ackward::adapter::{SystemClock, TokioNetwork};
+use ackward::port::{Listener, Network};
+use ackward::rules::Timeout;
+use ackward::shell::{StatusOptions, serve_status};
+use clap::Args;
+
+use super::exit::{Ended, Exit};
+
+pub use board::{Board, Metrics};
+pub use metrics::{ReceiveMetrics, WorkMetrics};
+
+/// Where the status page is.
+#[derive(Debug, Clone, Args)]
+pub struct StatusArgs {
+    /// Serve a read-only status page, /metrics (Prometheus), /healthz, /readyz and /status.json: on this port of the
+    /// loopback address, or on HOST:PORT. Nobody is asked who they are
+    #[arg(long, env = "ACKWARD_STATUS_LISTEN", value_name = "[HOST:]PORT", value_parser = address)]
+    status_listen: Option<String>,
+}
+
+/// Pages are small and local: who reads or asks slowly is cut off soon.
+const HEAD_SECONDS: f64 = 5.0;
+const GRACE_SECONDS: f64 = 1.0;
+const CONNECTIONS_MAX: usize = 256;
+
+impl StatusArgs {
+    /// Serves the board beside what fills it and beside `work`, until that is done. Where no page is wanted, only
+    /// works.
+    pub async fn beside<T>(
+        &self,
+        board: &Board,
+        fill: impl Future<Output = std::convert::Infallible>,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Ended> {
+        let Some(address) = &self.status_listen else { return Ok(work.await) };
+        let failed = |error| {
+            Ended::new(Exit::Failure, format_args!("listening on {address} for the status page: {error}"))
+        };
+        let listener = TokioNetwork.listen(address).await.map_err(failed)?;
+        tracing::info!(address = %Listener::local_address(&listener), "status page");
+        let seconds =
+            |seconds| Timeout::from_seconds(seconds).map_err(|error| Ended::new(Exit::Failure, error));
+        let options = StatusOptions {
+            head_timeout: seconds(HEAD_SECONDS)?,
+            grace: seconds(GRACE_SECONDS)?,
+            connections_max: CONNECTIONS_MAX,
+        };
+        let serving = serve_status(listener, board, &SystemClock, options, std::future::pending());
+        tokio::select! {
+            biased;
+            done = work => Ok(done),
+            never = fill => match never {},
+            () = serving => Err(Ended::new(Exit::Failure, "the status page has ended")),
+        }
+    }
+}
+
+/// A port of the loopback address, or host and port.
+fn address(text: &str) -> Result<String, String> {
+    let (host, port) = text.rsplit_once(':').unwrap_or(("127.0.0.1", text));
+    match port.parse::<u16>() {
+        Ok(port) if !host.is_empty() => Ok(format!("{host}:{port}")),
+        _ => Err("allowed: PORT or HOST:PORT, with a port from 0 to 65535".to_owned()),
+    }
+}

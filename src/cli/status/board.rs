@@ -1,0 +1,292 @@
+//! What the status pages show: counted now and then in the file, and held here, so that a page costs the file nothing
+//! however often it is asked for.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::rc::Rc;
+use std::time::Duration;
+
+use ackward::adapter::{SystemClock, Threads};
+use ackward::port::{Blocking, Clock, Lane};
+use ackward::rules::{Millis, Status};
+use ackward::shell::{Page, Pages, Received};
+use ackward::storage::{Depth, Inbox, JobFilter, JobRow, Queue, Stats, StorageError, Totals};
+
+use super::metrics::{ReceiveMetrics, WorkMetrics};
+use super::page::{SCRIPT, STYLE, html};
+use crate::cli::{output, stats};
+
+/// How often the depth is looked at, and how many looks are kept: an hour.
+const EVERY: Duration = Duration::from_secs(2);
+const SAMPLES_MAX: usize = 1_800;
+/// The whole count takes no more than one part in so many of the time.
+const COUNT_SHARE: u32 = 20;
+/// The longest time between two whole counts.
+const COUNT_EVERY_MAX: Duration = Duration::from_secs(60);
+/// How old the last look may be before nothing counts as ready, in ms.
+const STALE_MS: i64 = 15_000;
+/// Rows that the page lists.
+const LISTED_MAX: usize = 50;
+
+/// The jobs not finished at one time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    pub at_ms: i64,
+    pub depth: i64,
+}
+
+/// What was counted last.
+#[derive(Debug, Clone)]
+pub enum Counts {
+    None,
+    Queue { stats: Stats, dead: Vec<JobRow>, audit: Vec<JobRow> },
+    Inbox { totals: Totals, received: Received },
+}
+
+/// All that the page shows.
+#[derive(Debug, Clone)]
+pub struct View {
+    pub title: String,
+    pub at_ms: i64,
+    pub trouble: Option<String>,
+    pub samples: Vec<Sample>,
+    pub counts: Counts,
+}
+
+/// What is counted, and by whom.
+pub enum Metrics {
+    Work(Rc<WorkMetrics>),
+    Receive(ReceiveMetrics),
+}
+
+/// The board of one process.
+pub struct Board {
+    title: String,
+    metrics: Metrics,
+    samples: RefCell<VecDeque<Sample>>,
+    counts: RefCell<Counts>,
+    trouble: RefCell<Option<String>>,
+    looked_ms: Cell<i64>,
+    stopping: Cell<bool>,
+}
+
+impl Board {
+    pub fn new(title: String, metrics: Metrics) -> Self {
+        Self {
+            title,
+            metrics,
+            samples: RefCell::default(),
+            counts: RefCell::new(Counts::None),
+            trouble: RefCell::default(),
+            looked_ms: Cell::new(0),
+            stopping: Cell::new(false),
+        }
+    }
+
+    /// From now on, or no longer, nothing new is begun.
+    pub fn set_stopping(&self, stopping: bool) {
+        self.stopping.set(stopping);
+    }
+
+    /// Looks at a queue file for ever. It is opened anew after a failure.
+    pub async fn watch_queue(
+        &self,
+        open: impl Fn() -> Result<Queue, StorageError> + Clone + Send + 'static,
+    ) -> Infallible {
+        loop {
+            match Threads.open("status", open.clone()).await {
+                Ok(lane) => {
+                    let failed = self.look_at_queue(&lane).await;
+                    self.fail(&failed);
+                    lane.close().await;
+                }
+                Err(error) => self.fail(&error),
+            }
+            SystemClock.sleep(EVERY).await;
+        }
+    }
+
+    async fn look_at_queue(&self, lane: &impl Lane<Queue>) -> StorageError {
+        let mut until_count = Duration::ZERO;
+        loop {
+            let now = now();
+            if until_count.is_zero() {
+                let counted = lane.call("stats", move |queue: &mut Queue| count(queue, now)).await;
+                let (stats, dead, audit) = match counted {
+                    Ok(counted) => counted,
+                    Err(error) if error.is_busy() => {
+                        SystemClock.sleep(EVERY).await;
+                        continue;
+                    }
+                    Err(error) => return error,
+                };
+                let took_ms = u64::try_from(self::now().get() - now.get()).unwrap_or(0);
+                until_count = (Duration::from_millis(took_ms) * COUNT_SHARE).min(COUNT_EVERY_MAX);
+                if let Metrics::Work(metrics) = &self.metrics {
+                    metrics.set(&stats, now.get());
+                }
+                self.sample(now, stats.pending + stats.leased);
+                *self.counts.borrow_mut() = Counts::Queue { stats, dead, audit };
+            } else {
+                match lane.call("depth", |queue: &mut Queue| queue.depth()).await {
+                    Ok(depth) => self.take_in_depth(now, depth),
+                    Err(error) if error.is_busy() => {}
+                    Err(error) => return error,
+                }
+            }
+            SystemClock.sleep(EVERY).await;
+            until_count = until_count.saturating_sub(EVERY);
+        }
+    }
+
+    /// Looks at an inbox file for ever, and at what the receiver has done.
+    pub async fn watch_inbox(
+        &self,
+        open: impl Fn() -> Result<Inbox, StorageError> + Clone + Send + 'static,
+        received: &Cell<Received>,
+    ) -> Infallible {
+        loop {
+            match Threads.open("status", open.clone()).await {
+                Ok(lane) => {
+                    loop {
+                        let totals = lane.call("totals", |inbox: &mut Inbox| inbox.totals()).await;
+                        match totals {
+                            Ok(totals) => self.take_in(totals, received.get()),
+                            Err(error) if error.is_busy() => {}
+                            Err(error) => {
+                                self.fail(&error);
+                                break;
+                            }
+                        }
+                        SystemClock.sleep(EVERY).await;
+                    }
+                    lane.close().await;
+                }
+                Err(error) => self.fail(&error),
+            }
+            SystemClock.sleep(EVERY).await;
+        }
+    }
+
+    fn take_in(&self, totals: Totals, received: Received) {
+        if let Metrics::Receive(metrics) = &self.metrics {
+            metrics.set(totals, received);
+        }
+        self.looked(now());
+        *self.counts.borrow_mut() = Counts::Inbox { totals, received };
+    }
+
+    /// Between two whole counts the jobs not finished are still up to date.
+    fn take_in_depth(&self, at: Millis, depth: Depth) {
+        if let Counts::Queue { stats, .. } = &mut *self.counts.borrow_mut() {
+            (stats.pending, stats.leased) = (depth.pending, depth.leased);
+            if let Metrics::Work(metrics) = &self.metrics {
+                metrics.set_depth(depth);
+            }
+        }
+        self.sample(at, depth.pending + depth.leased);
+    }
+
+    fn sample(&self, at: Millis, depth: i64) {
+        let mut samples = self.samples.borrow_mut();
+        if samples.len() == SAMPLES_MAX {
+            samples.pop_front();
+        }
+        samples.push_back(Sample { at_ms: at.get(), depth });
+        self.looked(at);
+    }
+
+    fn looked(&self, at: Millis) {
+        self.looked_ms.set(at.get());
+        *self.trouble.borrow_mut() = None;
+    }
+
+    fn fail(&self, error: &StorageError) {
+        tracing::warn!(%error, "the status page cannot look at the file");
+        *self.trouble.borrow_mut() = Some(error.to_string());
+    }
+
+    fn view(&self) -> View {
+        View {
+            title: self.title.clone(),
+            at_ms: self.looked_ms.get(),
+            trouble: self.trouble.borrow().clone(),
+            samples: self.samples.borrow().iter().copied().collect(),
+            counts: self.counts.borrow().clone(),
+        }
+    }
+
+    /// Why nothing should be sent here, if so.
+    fn unready(&self) -> Option<String> {
+        if self.stopping.get() {
+            return Some("stopping".into());
+        }
+        if let Some(trouble) = self.trouble.borrow().as_ref() {
+            return Some(trouble.clone());
+        }
+        let is_old = now().get() - self.looked_ms.get() > STALE_MS;
+        is_old.then(|| "the file has not been looked at lately".into())
+    }
+
+    fn metrics_text(&self) -> String {
+        match &self.metrics {
+            Metrics::Work(metrics) => metrics.text(),
+            Metrics::Receive(metrics) => metrics.text(),
+        }
+    }
+
+    fn json(&self) -> String {
+        let view = self.view();
+        let counts = match &view.counts {
+            Counts::None => serde_json::Value::Null,
+            Counts::Queue { stats, dead, audit } => {
+                let rows = |rows: &[JobRow]| rows.iter().cloned().map(output::json).collect::<Vec<_>>();
+                serde_json::json!({ "jobs": stats::json(stats), "dead": rows(dead), "redrives": rows(audit) })
+            }
+            Counts::Inbox { totals, received } => serde_json::json!({
+                "events": totals.count, "qty": totals.qty, "applied": received.applied,
+                "repeats": received.repeats, "refused": received.refused, "connections": received.connections
+            }),
+        };
+        let samples: Vec<_> = view.samples.iter().map(|sample| (sample.at_ms, sample.depth)).collect();
+        serde_json::json!({
+            "at_ms": view.at_ms, "trouble": view.trouble, "counts": counts, "depth": samples
+        })
+        .to_string()
+    }
+}
+
+impl Pages for Board {
+    async fn page(&self, path: &str) -> Option<Page> {
+        const TEXT: &str = "text/plain; charset=utf-8";
+        let well = |content_type, body| Some(Page { is_well: true, content_type, body });
+        match path {
+            "/" => well("text/html; charset=utf-8", html(&self.view())),
+            "/style.css" => well("text/css; charset=utf-8", STYLE.to_owned()),
+            "/script.js" => well("text/javascript; charset=utf-8", SCRIPT.to_owned()),
+            "/status.json" => well("application/json", self.json()),
+            "/metrics" => well("text/plain; version=0.0.4; charset=utf-8", self.metrics_text()),
+            "/healthz" => well(TEXT, "ok\n".to_owned()),
+            "/readyz" => Some(match self.unready() {
+                None => Page { is_well: true, content_type: TEXT, body: "ready\n".to_owned() },
+                Some(why) => Page { is_well: false, content_type: TEXT, body: format!("not ready: {why}\n") },
+            }),
+            _ => None,
+        }
+    }
+}
+
+type Counted = (Stats, Vec<JobRow>, Vec<JobRow>);
+
+fn count(queue: &Queue, now: Millis) -> Result<Counted, StorageError> {
+    let filter = JobFilter { status: Some(Status::Dead), ..JobFilter::default() };
+    let stats = queue.stats(now)?;
+    let dead = if stats.dead == 0 { Vec::new() } else { queue.list_last(&filter, LISTED_MAX)? };
+    Ok((stats, dead, queue.audit(None, LISTED_MAX)?))
+}
+
+/// The time; 0 where the clock fails, which nothing but the page's own times depends on.
+fn now() -> Millis {
+    SystemClock.now().unwrap_or_else(|_| Millis::new(0).expect("0 is a time"))
+}

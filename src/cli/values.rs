@@ -1,0 +1,108 @@
+//! How the command line reads values: each parser says what it allows.
+
+use ackward::rules::{Attempts, Invalid, Lease, Limits, Name, Qty, Reason, Status, Timeout, Ttl};
+
+const SECONDS: &str = "a number of seconds, such as 10 or 0.5, or one with a unit: 500ms, 30s, 15m, 12h, 7d";
+/// The units that may follow a number, with their length in seconds; `ms` stands before `s` and `m`.
+const UNITS: &[(&str, f64)] = &[("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
+
+/// A timeout in seconds, or with a unit.
+pub fn timeout(text: &str) -> Result<Timeout, String> {
+    let (number, unit) = UNITS
+        .iter()
+        .find_map(|(unit, seconds)| text.strip_suffix(unit).map(|number| (number, *seconds)))
+        .unwrap_or((text, 1.0));
+    let number: f64 = number.parse().map_err(|_| SECONDS.to_owned())?;
+    Timeout::from_seconds(number * unit).map_err(|error| error.to_string())
+}
+
+/// A number of seconds as whole milliseconds; the range is the caller's to check.
+pub fn seconds_ms(text: &str) -> Result<i64, String> {
+    let duration = timeout(text)?.duration();
+    i64::try_from(duration.as_millis()).map_err(|_| SECONDS.to_owned())
+}
+
+/// A job's time to live in seconds.
+pub fn ttl(text: &str) -> Result<Ttl, String> {
+    said(Limits::WIDE.ttl(seconds_ms(text)?))
+}
+
+/// A lease in seconds.
+pub fn lease(text: &str) -> Result<Lease, String> {
+    said(Limits::WIDE.lease(seconds_ms(text)?))
+}
+
+/// A job's identifier.
+pub fn id(text: &str) -> Result<Name, String> {
+    said(Name::new("id", text))
+}
+
+/// A note for the audit.
+pub fn note(text: &str) -> Result<Name, String> {
+    said(Name::new("note", text))
+}
+
+/// A worker's name.
+pub fn owner(text: &str) -> Result<Name, String> {
+    said(Name::new("owner", text))
+}
+
+/// A job's status.
+pub fn status(text: &str) -> Result<Status, String> {
+    said(Status::parse(text))
+}
+
+/// The reason of a dead or waiting job.
+pub fn reason(text: &str) -> Result<Reason, String> {
+    said(Reason::parse(text))
+}
+
+/// A job's quantity.
+pub fn qty(text: &str) -> Result<Qty, String> {
+    said(Qty::new(text.parse().map_err(|_| "allowed: a whole number from 1 to 1000")?))
+}
+
+/// A job's budget.
+pub fn attempts(text: &str) -> Result<Attempts, String> {
+    said(Attempts::new(text.parse().map_err(|_| "allowed: a whole number from 1 to 16")?))
+}
+
+/// A time as people read it: UTC, to the millisecond; the number itself where no calendar reaches it.
+pub fn time(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms).map_or_else(|_| format!("{ms} ms"), |time| format!("{time:.3}"))
+}
+
+fn said<T>(value: Result<T, Invalid>) -> Result<T, String> {
+    value.map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_has_seconds_or_a_unit() {
+        for (text, ms) in [("10", 10_000), ("0.5", 500), ("500ms", 500), ("30s", 30_000), ("15m", 900_000)] {
+            assert_eq!(seconds_ms(text), Ok(ms), "{text}");
+        }
+        assert_eq!(seconds_ms("12h"), Ok(43_200_000));
+        assert_eq!(seconds_ms("7d"), Ok(604_800_000));
+        for bad in ["", "d", "1w", "-1", "0", "1 d", "inf", "nan", "1e400"] {
+            assert!(seconds_ms(bad).is_err(), "{bad}");
+        }
+    }
+
+    /// The error names what was given, not just any name.
+    #[test]
+    fn a_refused_value_is_called_by_its_option() {
+        assert!(id("a b").unwrap_err().starts_with("id is \"a b\""));
+        assert!(note("").unwrap_err().starts_with("note is \"\""));
+        assert!(owner("é").unwrap_err().starts_with("owner is"));
+    }
+
+    #[test]
+    fn times_read_as_utc() {
+        assert_eq!(time(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(time(1_000_000_000_000_000), "1000000000000000 ms");
+    }
+}

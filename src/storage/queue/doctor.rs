@@ -1,0 +1,181 @@
+//! Looks for what should not be in a queue file, and mends what can be mended without a guess. It reads the whole
+//! file, one question after the other.
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row};
+
+use super::row;
+use crate::rules::Millis;
+use crate::storage::StorageError;
+use crate::storage::transaction::Immediate;
+
+/// Findings of one check that are told one by one; more are only counted.
+const SHOWN_MAX: usize = 20;
+
+/// What is wrong at one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The check's name.
+    pub check: &'static str,
+    /// The job's seq, where it is about one.
+    pub seq: Option<i64>,
+    /// What is wrong, for people.
+    pub what: String,
+    /// Whether [`Queue::mend`](super::Queue::mend) can put it right.
+    pub mendable: bool,
+}
+
+/// A question with the rows that are wrong as its answer (seq, and a text), and the statement that mends them.
+struct Check {
+    name: &'static str,
+    find: &'static str,
+    mend: Option<&'static str>,
+}
+
+const CHECKS: &[Check] = &[
+    Check {
+        name: "null-lease",
+        find: "SELECT seq, 'job ' || id || ' is leased without an end: no claim ever takes it up again' FROM jobs \
+            WHERE status = 'leased' AND lease_until IS NULL",
+        // Over at once: the next claim takes the job up, or quarantines it.
+        mend: Some(
+            "UPDATE jobs SET lease_until = ?1, owner = coalesce(owner, 'nobody') \
+             WHERE status = 'leased' AND lease_until IS NULL",
+        ),
+    },
+    Check {
+        name: "lease-left-over",
+        find: "SELECT seq, 'job ' || id || ' is ' || status || ' and has an owner or the end of a lease' FROM jobs \
+            WHERE status <> 'leased' AND (owner IS NOT NULL OR lease_until IS NOT NULL)",
+        mend: Some(
+            "UPDATE jobs SET owner = NULL, lease_until = NULL \
+             WHERE status <> 'leased' AND (owner IS NOT NULL OR lease_until IS NOT NULL) AND ?1 >= 0",
+        ),
+    },
+    Check {
+        name: "token-below-audit",
+        find: "SELECT seq, 'job ' || id || ' has token ' || token || ', the audit has seen ' || \
+            (SELECT max(token) FROM redrives WHERE redrives.id = jobs.id) || \
+            ': an old ticket could hold again (a pruned job that was enqueued anew looks like this, too)' \
+            FROM jobs WHERE token < (SELECT max(token) FROM redrives WHERE redrives.id = jobs.id)",
+        mend: Some(
+            "UPDATE jobs SET token = (SELECT max(token) FROM redrives WHERE redrives.id = jobs.id) \
+             WHERE token < (SELECT max(token) FROM redrives WHERE redrives.id = jobs.id \
+             AND typeof(token) = 'integer' AND token <= 1000000000000000) AND status <> 'leased' AND ?1 >= 0",
+        ),
+    },
+    Check {
+        name: "impossible",
+        find: "SELECT seq, 'job ' || id || ': ' || what FROM (SELECT seq, id, CASE \
+            WHEN status = 'leased' AND owner IS NULL THEN 'leased by nobody' \
+            WHEN status = 'leased' AND (attempts < 1 OR token < 1) THEN 'leased without an attempt or a token' \
+            WHEN status = 'leased' AND lease_until > deadline THEN 'its lease ends after its deadline' \
+            WHEN attempts > max_attempts THEN 'more attempts than its budget' \
+            WHEN attempts > token THEN 'more attempts than claims (its token)' \
+            WHEN status = 'done' AND attempts < 1 THEN 'done without an attempt' \
+            WHEN status = 'dead' AND (reason IS NULL OR reason = 'retry') THEN 'dead without a reason' \
+            WHEN status IN ('done', 'leased') AND reason IS NOT NULL THEN status || ' with a reason' \
+            WHEN status = 'pending' AND reason IS NOT NULL AND reason <> 'retry' \
+              THEN 'pending with the reason ' || reason END AS what FROM jobs) WHERE what IS NOT NULL",
+        mend: None,
+    },
+    Check {
+        name: "sequence",
+        find: "SELECT max(seq), 'the next seq, ' || (SELECT seq + 1 FROM sqlite_sequence WHERE name = 'jobs') || \
+            ', was given out before' FROM jobs \
+            HAVING max(seq) > (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'jobs')",
+        mend: Some(
+            "UPDATE sqlite_sequence SET seq = (SELECT max(seq) FROM jobs) WHERE name = 'jobs' \
+             AND seq < (SELECT max(seq) FROM jobs) AND ?1 >= 0",
+        ),
+    },
+];
+
+const INTEGRITY: &str =
+    "SELECT NULL, integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'";
+const JOURNAL: &str = "PRAGMA journal_mode";
+const LATEST: &str =
+    "SELECT max(available_at) FROM jobs WHERE status = 'done' AND typeof(available_at) = 'integer'";
+const INDEXES: &str = "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name IN \
+    ('ackward_jobs_live', 'ackward_jobs_deadline', 'ackward_jobs_available', 'ackward_jobs_spent')";
+/// How many indexes [`INDEXES`] names.
+const INDEXES_COUNT: i64 = 4;
+
+/// All findings, check by check.
+pub(super) fn examine(connection: &Connection) -> Result<Vec<Finding>, StorageError> {
+    let mut findings = Vec::new();
+    collect(connection, "integrity", INTEGRITY, false, &mut findings)?;
+    settings(connection, &mut findings)?;
+    for bad in row::find_bad(connection, SHOWN_MAX)? {
+        let what = format!("{}: claim passes it over", bad.invalid);
+        findings.push(Finding { check: "range", seq: Some(bad.seq), what, mendable: false });
+    }
+    for check in CHECKS {
+        collect(connection, check.name, check.find, check.mend.is_some(), &mut findings)?;
+    }
+    Ok(findings)
+}
+
+/// The latest time at which a job was done, in ms since 1970; a clock that shows less has been set back.
+pub(super) fn latest_ms(connection: &Connection) -> Result<Option<i64>, StorageError> {
+    Ok(connection.query_row(LATEST, [], |row| row.get(0))?)
+}
+
+/// Mends what can be, in one transaction; returns the number of rows changed.
+pub(super) fn mend(connection: &Connection, now: Millis) -> Result<usize, StorageError> {
+    let transaction = Immediate::begin(connection)?;
+    let mut rows = 0;
+    for mend in CHECKS.iter().filter_map(|check| check.mend) {
+        rows += connection.execute(mend, [now.get()])?;
+    }
+    transaction.commit()?;
+    Ok(rows)
+}
+
+/// What the file as a whole should be like.
+fn settings(connection: &Connection, findings: &mut Vec<Finding>) -> Result<(), StorageError> {
+    let mut find = |check, what| findings.push(Finding { check, seq: None, what, mendable: true });
+    let mode: String = connection.query_row(JOURNAL, [], |row| row.get(0))?;
+    if mode != "delete" {
+        find("journal-mode", format!("the journal mode is {mode}, the contract asks for delete"));
+    }
+    let indexes: i64 = connection.query_row(INDEXES, [], |row| row.get(0))?;
+    if indexes != INDEXES_COUNT {
+        find(
+            "indexes",
+            format!("{indexes} of {INDEXES_COUNT} indexes are there: claims get slow with history"),
+        );
+    }
+    Ok(())
+}
+
+fn collect(
+    connection: &Connection,
+    check: &'static str,
+    sql: &str,
+    mendable: bool,
+    findings: &mut Vec<Finding>,
+) -> Result<(), StorageError> {
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    let mut count = 0;
+    while let Some(row) = rows.next()? {
+        count += 1;
+        if count <= SHOWN_MAX {
+            findings.push(Finding { check, seq: row.get(0)?, what: text(row)?, mendable });
+        }
+    }
+    if count > SHOWN_MAX {
+        let what = format!("and {} more", count - SHOWN_MAX);
+        findings.push(Finding { check, seq: None, what, mendable });
+    }
+    Ok(())
+}
+
+/// The text of a finding; a part that another program made NULL makes the whole NULL.
+fn text(row: &Row<'_>) -> rusqlite::Result<String> {
+    Ok(match row.get_ref(1)? {
+        ValueRef::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        _ => "a row with NULL where the contract allows none".into(),
+    })
+}

@@ -1,0 +1,227 @@
+//! The commands that set up, count, mend and prune a queue file, their exit codes, and where settings come from.
+
+use super::*;
+
+fn call(site: &Site, command: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
+    run(ackward(command).arg("--queue").arg(site.queue()).args(arguments))
+}
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// init makes the file once, and never touches what is in it.
+#[test]
+fn init_sets_up_once() {
+    let site = Site::new();
+    assert_eq!(call(&site, "init", &["--json"]).0, Some(0));
+    site.enqueue("cake", 3);
+    let (code, out, _) = call(&site, "init", &["--json"]);
+    assert_eq!((code, &json(&out)["created"]), (Some(0), &false.into()));
+    assert_eq!(site.jobs(), ["cake pending 0 0"]);
+}
+
+/// Q22, Q23, M2: a large file goes in by batches; every refused line is told by its number; a second run adds nothing.
+#[test]
+fn enqueue_takes_a_thousand_lines_in_batches() {
+    let site = Site::new();
+    site.enqueue("job-5", 2);
+    let mut lines: String = (0..1_000).map(|nth| format!("{{\"id\":\"job-{nth}\",\"qty\":1}}\n")).collect();
+    lines.push_str("{\"id\":\"a b\",\"qty\":1}\n");
+    let path = site.write("jobs.jsonl", &lines);
+    let enqueue = || call(&site, "enqueue", &["--json-lines", path.to_str().unwrap(), "--batch", "64"]);
+    let (code, out, err) = enqueue();
+    assert_eq!((code, out.as_str()), (Some(2), "999 new, 0 duplicates, 2 refused\n"));
+    assert!(err.contains("jobs.jsonl, line 6: job job-5 exists with qty 2, not 1"), "{err}");
+    assert!(err.contains("jobs.jsonl, line 1001: id is \"a b\""), "{err}");
+    assert_eq!(enqueue().1, "0 new, 999 duplicates, 2 refused\n");
+    assert_eq!(number(&site.queue(), "SELECT max(seq) FROM jobs"), 1_000);
+
+    let path = site.write("conflict", "{\"id\":\"job-5\",\"qty\":1}\n");
+    let (code, out, _) =
+        call(&site, "enqueue", &["--json-lines", path.to_str().unwrap(), "--json", "--each"]);
+    assert_eq!(code, Some(4), "only conflicts");
+    let lines: Vec<_> = out.lines().map(json).collect();
+    assert_eq!((&lines[0]["line"], &lines[1]["conflicts"]), (&1.into(), &1.into()));
+}
+
+/// What counts, shows and looks leaves the file as it is, to the byte.
+#[test]
+fn looking_changes_nothing() {
+    let site = Site::new();
+    site.enqueue("cake", 3);
+    let before = std::fs::read(site.queue()).unwrap();
+    let (code, out, _) = call(&site, "stats", &["--json"]);
+    assert_eq!((code, &json(&out)["pending"], &json(&out)["ready"]), (Some(0), &1.into(), &1.into()));
+    let (code, out, _) = call(&site, "show", &["--id", "cake", "--json"]);
+    assert_eq!((code, &json(&out)["job"]["qty"]), (Some(0), &3.into()));
+    assert_eq!(call(&site, "show", &["--id", "tea"]).0, Some(8));
+    assert_eq!(call(&site, "doctor", &[]).0, Some(0));
+    assert_eq!(call(&site, "prune", &["--older-than", "1d", "--dry-run"]).1, "0 jobs would be removed\n");
+    assert_eq!(std::fs::read(site.queue()).unwrap(), before);
+
+    let other = site.write("other", "this is no database, but long enough to look like something at all");
+    for command in ["list", "stats", "doctor"] {
+        let (code, _, err) = run(ackward(command).arg("--queue").arg(&other));
+        assert_eq!(code, Some(5), "{command}");
+        assert!(err.contains("other: file is not a database"), "{command}: {err}");
+    }
+}
+
+/// Q43, Q44: all dead jobs of a kind, or as many as are wanted; a dry run says which and does nothing.
+#[test]
+fn redrive_takes_all_dead_jobs_of_a_kind() {
+    let site = Site::new();
+    let lines: String = (0..500).map(|nth| format!("{{\"id\":\"job-{nth}\",\"qty\":1}}\n")).collect();
+    let path = site.write("jobs.jsonl", &lines);
+    assert_eq!(call(&site, "enqueue", &["--json-lines", path.to_str().unwrap()]).0, Some(0));
+    open(&site.queue())
+        .execute_batch(
+            "UPDATE jobs SET status = 'dead', reason = iif(seq % 2, 'exhausted', 'permanent') WHERE seq <= 420",
+        )
+        .unwrap();
+    let redrive =
+        |arguments: &[&str]| call(&site, "redrive", &[&["--note", "mended", "--json"], arguments].concat());
+    let summary = |out: &str| json(out.lines().last().unwrap())["redriven"].as_i64().unwrap();
+    let (code, out, _) = redrive(&["--all-dead", "--dry-run"]);
+    assert_eq!((code, summary(&out), out.lines().count()), (Some(0), 420, 421));
+    assert_eq!(number(&site.queue(), "SELECT count(*) FROM redrives"), 0);
+    assert_eq!(summary(&redrive(&["--all-dead", "--reason", "permanent", "--limit", "205"]).1), 205);
+    assert_eq!(
+        summary(&redrive(&["--all-dead", "--id-prefix", "job-41"]).1),
+        10,
+        "410 to 419; 41 lives again"
+    );
+    assert_eq!(summary(&redrive(&["--all-dead"]).1), 420 - 205 - 10);
+    assert_eq!(number(&site.queue(), "SELECT count(*) FROM redrives"), 420);
+    assert_eq!(number(&site.queue(), "SELECT count(*) FROM jobs WHERE status = 'pending'"), 500);
+    let no_note = call(&site, "redrive", &["--all-dead"]);
+    assert_eq!(no_note.0, Some(2), "a note is required");
+    let (_, _, err) = redrive(&["--id", "a b"]);
+    assert!(err.contains("id is \"a b\""), "{err}");
+}
+
+/// Part Y: only what is old and finished goes.
+#[test]
+fn prune_removes_what_finished_long_ago() {
+    let site = Site::new();
+    for id in ["old", "new", "waits"] {
+        site.enqueue(id, 1);
+    }
+    open(&site.queue())
+        .execute_batch(
+            "UPDATE jobs SET status = 'done' WHERE id <> 'waits'; UPDATE jobs SET available_at = 5 WHERE id <> 'new'",
+        )
+        .unwrap();
+    assert_eq!(call(&site, "prune", &["--older-than", "1h"]).1, "1 jobs removed\n");
+    assert_eq!(site.jobs(), ["new done 0 0", "waits pending 0 0"]);
+    assert_eq!(call(&site, "prune", &[]).0, Some(2), "an age is required");
+}
+
+/// M12: found with a code of its own, mended, and then nothing is found.
+#[test]
+fn doctor_finds_and_mends() {
+    let site = Site::new();
+    site.enqueue("cake", 1);
+    open(&site.queue())
+        .execute_batch(
+            "UPDATE jobs SET status = 'leased', attempts = 1, token = 1, owner = 'w'; DROP INDEX ackward_jobs_live",
+        )
+        .unwrap();
+    let (code, out, _) = call(&site, "doctor", &["--json"]);
+    assert_eq!(code, Some(10));
+    let checks: Vec<_> =
+        out.lines().map(|line| json(line)["check"].as_str().unwrap_or("-").to_owned()).collect();
+    assert_eq!(checks, ["indexes", "range", "null-lease", "-"]);
+    let (code, out, _) = call(&site, "doctor", &["--fix"]);
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.starts_with("1 rows mended\n"), "{out}");
+    open(&site.queue())
+        .execute("UPDATE jobs SET status = 'done', available_at = 9e14, lease_until = NULL, owner = NULL", [])
+        .unwrap();
+    let (_, out, _) = call(&site, "doctor", &[]);
+    assert!(out.contains("clock: a job was done"), "{out}");
+    open(&site.queue())
+        .execute_batch("PRAGMA writable_schema = 1; UPDATE sqlite_schema SET rootpage = 99")
+        .unwrap();
+    assert!(matches!(call(&site, "doctor", &[]).0, Some(5 | 10)), "a broken file is no reason to panic");
+}
+
+/// Flags before environment before file before default; what does not belong there is refused with its line.
+#[test]
+fn settings_come_from_flags_then_environment_then_file() {
+    let site = Site::new();
+    let config = site.write("ackward.toml", &format!("queue = {:?}\nmax-attempts = 3\n", site.queue()));
+    let budget = |id: &str, environment: &str, flag: &[&str]| {
+        let mut command = ackward("enqueue");
+        command.arg("--config").arg(&config).args(["--id", id, "--qty", "1"]).args(flag);
+        if !environment.is_empty() {
+            command.env("ACKWARD_MAX_ATTEMPTS", environment);
+        }
+        assert_eq!(run(&mut command).0, Some(0));
+        number(&site.queue(), &format!("SELECT max_attempts FROM jobs WHERE id = '{id}'"))
+    };
+    assert_eq!(budget("a", "", &[]), 3);
+    assert_eq!(budget("b", "4", &[]), 4);
+    assert_eq!(budget("c", "4", &["--max-attempts", "5"]), 5);
+    let bad = site.write("bad.toml", "[work]\nurl = 'http://127.0.0.1:1/'\nslotz = 4\n");
+    let (code, _, err) = run(ackward("stats").arg("--config").arg(bad));
+    assert_eq!(code, Some(2));
+    assert!(err.contains("bad.toml, line 3: there is no slotz, allowed: allow-network-fs, batch"), "{err}");
+}
+
+/// What cannot be written to stdout is a failure, help included; a reader that has gone is none.
+#[test]
+fn a_full_stdout_is_a_failure() {
+    let site = Site::new();
+    site.enqueue("cake", 3);
+    let queue = site.queue();
+    let queue = queue.to_str().unwrap();
+    for arguments in [&["--help"][..], &["list", "--queue", queue], &["man"], &["completions", "bash"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+        let Ok(full) = full else { return eprintln!("skipped: no /dev/full") };
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ackward"));
+        assert_eq!(command.args(arguments).stdout(full).status().unwrap().code(), Some(1), "{arguments:?}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ackward"));
+        assert_eq!(command.args(arguments).stdout(writer).status().unwrap().code(), Some(0), "{arguments:?}");
+    }
+}
+
+/// tail tells what other processes do.
+#[test]
+fn tail_tells_a_jobs_life() {
+    let site = Site::new();
+    site.enqueue("cake", 1);
+    let mut tail = Process::start(ackward("tail").arg("--queue").arg(site.queue()).args([
+        "--json",
+        "--poll-interval",
+        "20ms",
+        "--count",
+        "5",
+    ]));
+    tail.says("following");
+    let change = |sql: &str| {
+        open(&site.queue()).execute_batch(sql).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+    };
+    site.enqueue("tea", 1);
+    std::thread::sleep(Duration::from_millis(300));
+    change(
+        "UPDATE jobs SET status = 'leased', attempts = 1, token = 1, owner = 'w', lease_until = 5 WHERE seq = 1",
+    );
+    change("UPDATE jobs SET lease_until = 9 WHERE seq = 1");
+    change(
+        "UPDATE jobs SET status = 'dead', reason = 'permanent', owner = NULL, lease_until = NULL WHERE seq = 1",
+    );
+    change("UPDATE jobs SET status = 'pending', reason = NULL, attempts = 0 WHERE seq = 1");
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut tail.stdout, &mut text).unwrap();
+    let told: Vec<_> = text
+        .lines()
+        .map(json)
+        .map(|line| format!("{} {}", line["what"].as_str().unwrap(), line["job"]["id"].as_str().unwrap()))
+        .collect();
+    assert_eq!(told, ["enqueued tea", "claimed cake", "renewed cake", "dead cake", "redriven cake"]);
+}

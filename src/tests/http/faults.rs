@@ -1,0 +1,155 @@
+//! Real faults: a process that stands still past its lease, a full disk, a read-only file, a file that is replaced,
+//! SIGTERM in the middle of a renewal or a release.
+
+use super::*;
+
+/// M10, Q36: a worker that stands still past its lease loses the job to another; when it goes on, its outcome is
+/// stale, and it says why.
+#[test]
+fn a_worker_stopped_past_its_lease_records_nothing() {
+    let site = Site::new();
+    let receiver = Receiver::start(&site, &[]);
+    let proxy = Proxy::start(&receiver.address, [Manner::StallReply(0)]);
+    site.enqueue("cake", 3);
+    let mut first = Process::start(site.worker(&proxy.address).args(["--owner", "one", "--lease", "1"]));
+    proxy.wait_withheld(1);
+    first.signal("-STOP");
+    let second = Process::start(site.worker(&receiver.address).args(["--owner", "two"]));
+    site.wait_settled();
+    assert_eq!(second.stop().0, Some(0));
+    std::thread::sleep(Duration::from_millis(2_500));
+    first.signal("-CONT");
+    first.says("the lease was lost");
+    first.says("the clock jumped, or the process stood still");
+    let (code, out) = first.stop();
+    assert_eq!(code, Some(0));
+    assert!(out.contains("\"done\":0") && out.contains("\"stale\":1"), "{out}");
+    assert_eq!(site.jobs(), ["cake done 2 2"]);
+    assert_eq!(site.effects(), ["inbox cake 3", "effect cake 3", "total 1 3"]);
+}
+
+/// M10: SIGTERM while a renewal's transaction is open: the renewal is committed, the reply is waited for and recorded.
+#[test]
+fn m10_sigterm_during_a_renewal_ends_cleanly() {
+    let site = Site::new();
+    let mut receiver = Receiver::with(&site, &[], "after-accept:0=pause-2000");
+    site.enqueue("cake", 3);
+    let mut command = site.worker(&receiver.address);
+    let mut worker =
+        Process::start(command.args(["--lease", "3"]).env("ACKWARD_FAULT", "after-renew:0=pause-500"));
+    receiver.process.says("held at after-accept");
+    worker.says("held at after-renew");
+    let (code, out) = worker.stop();
+    assert_eq!(code, Some(0));
+    assert!(out.contains("\"done\":1"), "{out}");
+    assert_eq!(site.jobs(), ["cake done 1 1"]);
+}
+
+/// M10: a second SIGTERM while the release of the first is under way changes nothing: the job is given back.
+#[test]
+fn m10_sigterm_during_a_release_ends_cleanly() {
+    for batch in ["1", "4"] {
+        let site = Site::new();
+        let receiver = Receiver::start(&site, &[]);
+        site.enqueue("cake", 3);
+        let mut command = site.worker(&receiver.address);
+        command.args(["--batch", batch]).env("ACKWARD_FAULT", "after-release:0=pause-500");
+        // Held in the claim by a lock, so that SIGTERM comes before it is sent.
+        let peer = open(&site.queue());
+        peer.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let mut worker = Process::start(&mut command);
+        worker.says("working");
+        std::thread::sleep(Duration::from_millis(400));
+        worker.terminate();
+        std::thread::sleep(Duration::from_millis(100));
+        peer.execute_batch("COMMIT").unwrap();
+        worker.says("held at after-release");
+        worker.terminate();
+        let (code, out) = worker.ends();
+        assert_eq!(code, Some(0), "batch {batch}");
+        assert!(out.contains("\"released\":1") && out.contains("\"done\":0"), "batch {batch}: {out}");
+        assert_eq!(site.jobs(), ["cake pending 0 1"], "batch {batch}");
+    }
+}
+
+/// The file is replaced while the worker has it open: it stops, says so and ends with the code of a file that failed.
+#[test]
+fn a_file_that_is_replaced_stops_the_worker() {
+    let site = Site::new();
+    site.enqueue("cake", 3);
+    open(&site.queue()).execute("UPDATE jobs SET status = 'done'", []).unwrap();
+    let mut worker = Process::start(&mut site.worker("127.0.0.1:1"));
+    worker.says("working");
+    std::fs::rename(site.queue(), site.path("old.db")).unwrap();
+    site.enqueue("tea", 1);
+    let (code, _) = worker.ends();
+    assert_eq!(code, Some(5));
+    assert_eq!(site.jobs(), ["tea pending 0 0"], "nothing of the new file was touched");
+}
+
+/// A file that may only be read can be looked at, and is refused for work with a reason.
+#[test]
+fn a_read_only_file_can_be_looked_at() {
+    use std::os::unix::fs::PermissionsExt;
+    let site = Site::new();
+    site.enqueue("cake", 3);
+    std::fs::set_permissions(site.queue(), std::fs::Permissions::from_mode(0o444)).unwrap();
+    if std::fs::OpenOptions::new().write(true).open(site.queue()).is_ok() {
+        return eprintln!("skipped: this user may write to read-only files");
+    }
+    let stats = run(ackward("stats").arg("--queue").arg(site.queue()));
+    assert_eq!(stats.0, Some(0), "{stats:?}");
+    let (code, _, err) =
+        run(ackward("enqueue").arg("--queue").arg(site.queue()).args(["--id", "tea", "--qty", "1"]));
+    assert_eq!(code, Some(5));
+    assert!(err.contains("check the permissions"), "{err}");
+}
+
+/// A full disk: what does not fit is refused with its reason and leaves the file whole; with room again the same run
+/// goes through, and adds nothing twice.
+#[test]
+fn a_full_disk_is_reported_and_outlived() {
+    let site = Site::new();
+    let mount = site.path("small");
+    std::fs::create_dir(&mount).unwrap();
+    let tmpfs = Command::new("mount").args(["-t", "tmpfs", "-o", "size=512k", "tmpfs"]).arg(&mount).output();
+    if !tmpfs.is_ok_and(|output| output.status.success()) {
+        return eprintln!("skipped: a small tmpfs may not be mounted here");
+    }
+    let _unmount = Unmount(mount.clone());
+    let queue = mount.join("queue.db");
+    let lines: String = (0..400).map(|nth| format!("{{\"id\":\"job-{nth}\",\"qty\":1}}\n")).collect();
+    let path = site.write("jobs.jsonl", &lines);
+    let enqueue = || {
+        run(ackward("enqueue")
+            .arg("--queue")
+            .arg(&queue)
+            .arg("--json-lines")
+            .arg(&path)
+            .args(["--batch", "50"]))
+    };
+    let ballast = mount.join("ballast");
+    assert_eq!(run(ackward("init").arg("--queue").arg(&queue)).0, Some(0));
+    // All the room there is, but for a little.
+    std::fs::write(&ballast, vec![0; 400 * 1024]).unwrap();
+    let (code, _, err) = enqueue();
+    assert_eq!(code, Some(5), "{err}");
+    assert!(err.contains("full"), "{err}");
+    std::fs::remove_file(&ballast).unwrap();
+    assert_eq!(
+        run(ackward("doctor").arg("--queue").arg(&queue).arg("--json")).1.matches("integrity").count(),
+        0
+    );
+    let (code, out, _) = enqueue();
+    assert_eq!(code, Some(0), "{out}");
+    assert_eq!(number(&queue, "SELECT count(*) FROM jobs"), 400);
+}
+
+/// Takes the small file system away again.
+struct Unmount(PathBuf);
+
+impl Drop for Unmount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}

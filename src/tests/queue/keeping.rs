@@ -1,0 +1,142 @@
+//! What keeps a file in order: counts, pruning, the doctor, and looking without touching.
+
+use ackward::storage::{Depth, PruneOptions, StorageError};
+
+use super::*;
+
+const ROWS: &[&str] = &[
+    "'ready', 1, 'pending', 0, 3, 0, 50, 500, NULL, NULL, NULL",
+    "'waits', 1, 'pending', 1, 3, 1, 200, 400, NULL, NULL, 'retry'",
+    "'over', 1, 'leased', 1, 3, 1, 0, 500, 'v', 100, NULL",
+    "'old', 1, 'done', 1, 3, 1, 10, 500, NULL, NULL, NULL",
+    "'new', 1, 'done', 1, 3, 1, 90, 500, NULL, NULL, NULL",
+    "'refused', 1, 'dead', 1, 3, 1, 10, 60, NULL, NULL, 'permanent'",
+    "'late', 1, 'dead', 0, 3, 0, 10, 20, NULL, NULL, 'deadline'",
+];
+
+#[test]
+fn stats_count_every_kind_once() {
+    let bed = Bed::with(ROWS);
+    let stats = bed.queue.stats(at(100)).unwrap();
+    assert_eq!((stats.pending, stats.leased, stats.done, stats.dead), (2, 1, 2, 2));
+    assert_eq!((stats.ready, stats.overdue, stats.redrives), (1, 1, 0));
+    assert_eq!((stats.ready_since_ms, stats.next_ready_ms), (Some(50), Some(200)));
+    assert_eq!(stats.next_deadline_ms, Some(400));
+    let reasons: Vec<_> =
+        stats.dead_by_reason.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+    assert_eq!(reasons, ["deadline 1", "permanent 1"]);
+    assert_eq!(bed.queue.depth().unwrap(), Depth { pending: 2, leased: 1 });
+}
+
+/// The count goes on behind the first piece of 20,000 rows.
+#[test]
+fn stats_count_a_large_table_to_its_end() {
+    let bed = Bed::new();
+    let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 45000)
+        INSERT INTO jobs (id, qty, status, attempts, max_attempts, token, available_at, deadline)
+        SELECT 'job-' || i, 1, iif(i % 3, 'done', 'dead'), 1, 3, 1, 0, 60000 FROM n";
+    bed.peer.execute(sql, []).unwrap();
+    let stats = bed.queue.stats(at(0)).unwrap();
+    assert_eq!((stats.done, stats.dead), (30_000, 15_000));
+}
+
+/// Only what finished before the time goes; the dead only where it is asked for, and not before their deadline.
+#[test]
+fn prune_removes_old_finished_jobs_and_nothing_else() {
+    let mut bed = Bed::with(ROWS);
+    let options = PruneOptions { before: at(50), dead: true, dry_run: true };
+    let before = bed.everything();
+    assert_eq!(pruned(&mut bed, options), (2, 1), "old and late");
+    assert_eq!(bed.everything(), before, "a dry run changes nothing");
+    let options = PruneOptions { dry_run: false, dead: false, ..options };
+    assert_eq!(pruned(&mut bed, options), (1, 1));
+    assert_eq!(pruned(&mut bed, PruneOptions { dead: true, ..options }), (1, 1));
+    let left = query(&bed.peer, "SELECT id FROM jobs ORDER BY seq");
+    assert_eq!(left, ["ready", "waits", "over", "new", "refused"]);
+    bed.enqueue("old", 1, 100, 50).unwrap();
+    assert_eq!(query(&bed.peer, "SELECT seq, token FROM jobs WHERE id = 'old'"), ["8 0"], "anew, part Y");
+}
+
+/// Each transaction is bounded, and each begins where the last one ended.
+#[test]
+fn prune_goes_through_the_table_in_pieces() {
+    let mut bed = Bed::with(ROWS);
+    let options = PruneOptions { before: at(1_000), dead: true, dry_run: false };
+    let (mut after, mut pieces) = (0, Vec::new());
+    while let Some(piece) = bed.queue.prune(&options, after, 3).unwrap() {
+        bed.assert_free();
+        pieces.push(piece.jobs);
+        after = piece.last;
+    }
+    assert_eq!(pieces, [0, 3, 1]);
+}
+
+/// M12: each fault that a row can have is found under its name; a sound file has none.
+#[test]
+fn m12_the_doctor_names_what_is_wrong() {
+    let cases: &[(&str, &str)] = &[
+        ("null-lease", "'a', 1, 'leased', 1, 3, 1, 0, 500, 'v', NULL, NULL"),
+        ("lease-left-over", "'a', 1, 'pending', 0, 3, 0, 0, 500, 'v', NULL, NULL"),
+        ("lease-left-over", "'a', 1, 'done', 1, 3, 1, 0, 500, NULL, 7, NULL"),
+        ("impossible", "'a', 1, 'leased', 1, 3, 1, 0, 500, 'v', 501, NULL"),
+        ("impossible", "'a', 1, 'pending', 4, 3, 4, 0, 500, NULL, NULL, NULL"),
+        ("impossible", "'a', 1, 'pending', 2, 3, 1, 0, 500, NULL, NULL, NULL"),
+        ("impossible", "'a', 1, 'dead', 2, 3, 2, 0, 500, NULL, NULL, NULL"),
+        ("impossible", "'a', 1, 'done', 1, 3, 1, 0, 500, NULL, NULL, 'retry'"),
+        ("impossible", "'a', 1, 'done', 0, 3, 1, 0, 500, NULL, NULL, NULL"),
+        ("impossible", "'a', 1, 'pending', 0, 3, 1, 0, 500, NULL, NULL, 'exhausted'"),
+        ("range", "'a b', 1, 'pending', 0, 3, 0, 0, 500, NULL, NULL, NULL"),
+    ];
+    for (check, row) in cases {
+        let bed = Bed::with(&[row]);
+        let found: Vec<_> = bed.queue.examine().unwrap().into_iter().map(|finding| finding.check).collect();
+        assert!(found.contains(check), "{row}: {found:?}");
+    }
+    assert_eq!(Bed::with(ROWS).queue.examine().unwrap(), []);
+}
+
+/// A file is mended so that nothing is found any more, and the job with the endless lease can be claimed again.
+#[test]
+fn the_doctor_mends_what_needs_no_guess() {
+    let mut bed = Bed::with(&[
+        "'a', 1, 'leased', 1, 3, 1, 0, 500, 'v', NULL, NULL",
+        "'b', 1, 'pending', 0, 3, 0, 0, 500, 'v', 9, NULL",
+        "'c', 1, 'dead', 1, 3, 1, 0, 500, NULL, NULL, 'permanent'",
+    ]);
+    bed.peer.execute("INSERT INTO redrives (id, token, at_ms, note) VALUES ('c', 7, 0, 'n')", []).unwrap();
+    bed.peer.execute("UPDATE sqlite_sequence SET seq = 1 WHERE name = 'jobs'", []).unwrap();
+    let names: Vec<_> = bed.queue.examine().unwrap().into_iter().map(|finding| finding.check).collect();
+    assert_eq!(names, ["range", "null-lease", "lease-left-over", "token-below-audit", "sequence"]);
+    assert_eq!(bed.queue.mend(at(100)).unwrap(), 4);
+    bed.assert_free();
+    assert_eq!(bed.queue.examine().unwrap(), []);
+    let claimed = bed.claim(100, 10).unwrap();
+    assert_eq!((claimed.id.as_str(), claimed.token.get()), ("a", 2));
+    bed.assert_job("b", "pending 0/3 0 0 500 - - -");
+    bed.assert_job("c", "dead 1/3 7 0 500 - - permanent");
+}
+
+/// A read-only queue looks and does not touch: it adds nothing to a file that is none, and cannot write.
+#[test]
+fn a_read_only_queue_changes_nothing() {
+    let bed = Bed::with(ROWS);
+    let mut reader = Queue::open(&bed.path(), &full().read_only()).unwrap();
+    assert_eq!(reader.depth().unwrap().pending, 2);
+    assert!(reader.mend(at(0)).is_err());
+    assert!(reader.claim(&name("w"), at(0), ackward::rules::Lease::DEFAULT, &mut Hook::none()).is_err());
+
+    let other = bed.dir.path().join("other.db");
+    Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    let error = Queue::open(&other, &full().read_only()).unwrap_err();
+    assert!(matches!(error, StorageError::NoTables { .. }), "{error}");
+    assert_eq!(query(&Connection::open(&other).unwrap(), "SELECT name FROM sqlite_schema"), ["t"]);
+}
+
+fn pruned(bed: &mut Bed, options: PruneOptions) -> (usize, usize) {
+    let (mut jobs, mut pieces, mut after) = (0, 0, 0);
+    while let Some(piece) = bed.queue.prune(&options, after, 100).unwrap() {
+        bed.assert_free();
+        (jobs, pieces, after) = (jobs + piece.jobs, pieces + 1, piece.last);
+    }
+    (jobs, pieces)
+}
