@@ -50,7 +50,11 @@ pub const ROWS: &[Row] = &[
     row("Q025", "lost-timer", &["lost-timer"]),
     tested(
         row("Q026", "stuck-running", &["stuck-running-without-lease"]),
-        &[("src/tests/queue/hand_made.rs", "m12_a_bad_row_is_passed_over_left_alone_and_listed")],
+        &[
+            ("src/tests/queue/hand_made.rs", "m12_a_bad_row_is_passed_over_left_alone_and_listed"),
+            ("src/tests/queue/keeping.rs", "m12_the_doctor_names_what_is_wrong"),
+            ("src/tests/queue/keeping.rs", "the_doctor_mends_what_needs_no_guess"),
+        ],
     ),
     row("Q028", "stuck-running", &["stuck-running-at-a-restart"]),
     row("Q029", "stuck-running", &["stuck-running-locked-for-good"]),
