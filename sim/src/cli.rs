@@ -24,6 +24,7 @@ mod table;
 mod text;
 mod verify;
 mod xray;
+mod zoo;
 
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
@@ -143,6 +144,12 @@ Example:
         #[arg(long, value_name = "N", default_value_t = 5, value_parser = text::whole(1, 1_000))]
         rounds: u64,
     },
+    /// Plants every known mistake in the system and shows how soon each is caught.
+    #[command(after_help = "Examples:
+  cargo sim zoo
+  cargo sim zoo --starts 5 --json
+  cargo sim zoo run stale-finish")]
+    Zoo(zoo::ZooArgs),
     /// Prints a completion script for a shell.
     #[command(after_help = "Example:
   cargo sim completions bash > ~/.local/share/bash-completion/completions/ackward-sim")]
@@ -348,6 +355,7 @@ fn command(cli: Cli) -> anyhow::Result<Exit> {
             Ok(Exit::Held)
         }
         Some(Command::Bench { rounds }) => bench::bench(folder, rounds),
+        Some(Command::Zoo(args)) => zoo::zoo(folder, &args),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "ackward-sim", &mut script);

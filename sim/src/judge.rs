@@ -74,6 +74,12 @@ properties! {
     ONE_POST_PER_ATTEMPT = "one-post-per-attempt",
     /// A sender gave a job up for good although nobody had refused it for good (W2).
     PERMANENT_IF_REFUSED = "permanent-if-refused",
+    /// A request carries another idempotency key than the id of a job that its worker sends (W1): a receiver would
+    /// not know the repeat.
+    KEY_IS_THE_JOBS = "key-is-the-jobs",
+    /// An operation failed, and its error is none that the file system or another program's lock can cause: it hides
+    /// what really happened (Q7), or the operation's own statements are wrong.
+    ERROR_NAMES_ITS_CAUSE = "error-names-its-cause",
     /// The receiver acknowledged an effect that is not there, or not exactly once.
     EFFECT_ONCE = "effect-once",
     /// The consumer's cursor, ledger and total do not agree.
@@ -90,7 +96,7 @@ properties! {
     SAME_EVENTS = "same-events",
     /// The file cannot be read as a database.
     FILE_INTACT = "file-intact",
-    /// A job did not end as its scenario says that it must.
+    /// A job or a consumer did not end as its scenario says that it must.
     RIGHT_VALUE = "right-value",
     /// Once faults have stopped, every job is done or dead in the end.
     SETTLES = "settles",
@@ -163,7 +169,7 @@ impl Judges {
     /// Judges a consumer's store, too.
     pub fn add_store(&mut self, judged: Judged) {
         let file = FileJudge::new(judged);
-        self.stores.push(StoreJudge { file, acknowledged: -1, consumers: Vec::new() });
+        self.stores.push(StoreJudge { file, acknowledged: -1, consumers: Vec::new(), connections: 0 });
     }
 
     /// A process has written to a stream. A consumer's ACK must be for what its store holds, and it must resume
@@ -197,8 +203,11 @@ impl Judges {
 
     /// A consumer has made a connection: those before it must be closed, all but the one it may be ending.
     fn connected(&mut self, process: ProcessId, open: usize, at_us: i64) {
-        let is_consumer = self.stores.iter().any(|store| store.consumers.contains(&process));
-        if is_consumer && open > CONNECTIONS_MAX {
+        let Some(store) = self.stores.iter_mut().find(|store| store.consumers.contains(&process)) else {
+            return;
+        };
+        store.connections += 1;
+        if open > CONNECTIONS_MAX {
             let detail = format!("process {process} holds {open} connections, allowed: {CONNECTIONS_MAX}");
             self.fail(NO_CONNECTION_LEAKED, at_us, detail);
         }

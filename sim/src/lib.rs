@@ -17,3 +17,4 @@ pub mod shrink;
 pub mod sqlite_file;
 pub mod strategy;
 pub mod twin;
+pub mod zoo;

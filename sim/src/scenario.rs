@@ -21,10 +21,10 @@ use ackward::storage::Durability;
 use serde::{Deserialize, Serialize};
 
 pub use crate::choice::{Action, Deviation, PointName};
-pub use error::ScenarioError;
+pub use error::{ScenarioError, suggestion};
 pub use faults::{Faults, Probability, SpanMs};
 pub use flaw::Flaw;
-pub use outcome::{Count, JobOutcome};
+pub use outcome::{ConsumerOutcome, Count, JobOutcome};
 
 /// Largest scenario file, in bytes.
 const FILE_LEN_MAX: u64 = 1 << 20;
@@ -284,6 +284,9 @@ pub struct Redrive {
     /// Why (Q1). Default `redriven`.
     #[serde(with = "field::name", default = "field::note_default")]
     pub note: Name,
+    /// Which of two operators does it, 1 or 2: each does its redrives one after the other. Default 1.
+    #[serde(with = "field::operator", default = "field::operator::default")]
+    pub operator: i64,
 }
 
 /// What the runs must show.
@@ -302,11 +305,15 @@ pub struct Expect {
     /// What must have become of jobs at the end of every run, `[[expect.job]]`.
     #[serde(rename = "job", default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobOutcome>,
+    /// Where consumers must stand at the end of every run, `[[expect.consumer]]`.
+    #[serde(rename = "consumer", default, skip_serializing_if = "Vec::is_empty")]
+    pub consumers: Vec<ConsumerOutcome>,
 }
 
 impl Default for Expect {
     fn default() -> Self {
-        Self { sometimes: Vec::new(), seeds: field::seeds::default(), fails: None, jobs: Vec::new() }
+        let (sometimes, jobs, consumers) = Default::default();
+        Self { sometimes, seeds: field::seeds::default(), fails: None, jobs, consumers }
     }
 }
 
@@ -416,6 +423,14 @@ impl Scenario {
 }
 
 impl Scenario {
+    /// The operators that have something to do, each with its process's name.
+    #[must_use]
+    pub fn operators(&self) -> Vec<(i64, &'static str)> {
+        let all = [(1, "operator"), (2, "operator-2")];
+        let is_there = |number| self.redrives.iter().any(|redrive| redrive.operator == number);
+        all.into_iter().filter(|(number, _)| is_there(*number)).collect()
+    }
+
     /// The names of all processes, in the order in which a run numbers them.
     #[must_use]
     pub fn process_names(&self) -> Vec<String> {
@@ -423,7 +438,7 @@ impl Scenario {
         if !self.jobs.is_empty() {
             names.push("producer".to_owned());
             names.extend(self.worker_processes().iter().map(|(name, _)| name.to_string()));
-            names.extend((!self.redrives.is_empty()).then(|| "operator".to_owned()));
+            names.extend(self.operators().into_iter().map(|(_, name)| name.to_owned()));
             names.extend((self.receiver.lorises > 0).then(|| "loris".to_owned()));
         }
         if let Some(publisher) = &self.publisher {

@@ -34,9 +34,11 @@ use crate::scenario::{Net, Scenario};
 
 pub use chooser::{SceneChooser, probabilities};
 pub use fault::SimFault;
-pub use sender::http as http_sender;
+pub use producer::open as open_queue;
+pub use sender::{WatchedSender, http as http_sender, http_patient as patient_http_sender};
 pub use stream::ADDRESS as PUBLISHER_ADDRESS;
 pub use system::{Real, System};
+pub use worker::{Post, work};
 
 /// The queue file's name on its machine.
 pub const QUEUE_FILE: &str = "queue.db";
@@ -117,7 +119,8 @@ pub struct Stage {
     pub(crate) log: stream::EventLog,
     pub(crate) resyncs: Cell<usize>,
     pub(crate) producer_done: Cell<bool>,
-    pub(crate) operator_done: Cell<bool>,
+    /// Operators that have not done all they were to do.
+    pub(crate) operators_left: Cell<usize>,
     /// The incarnation of the receiver that has its inbox open.
     pub(crate) receiver_open_in: Cell<u32>,
 }
@@ -166,7 +169,7 @@ pub fn run_with<S: System, C: Chooser + 'static>(
         log: stream::EventLog::new(scenario.publisher.as_ref()),
         resyncs: Cell::new(0),
         producer_done: Cell::new(scenario.jobs.is_empty()),
-        operator_done: Cell::new(scenario.redrives.is_empty()),
+        operators_left: Cell::new(scenario.operators().len()),
         receiver_open_in: Cell::new(0),
     });
     add_receiver::<S>(&mut simulation, far, &stage);
@@ -177,7 +180,7 @@ pub fn run_with<S: System, C: Chooser + 'static>(
     let hit_limit = play(&mut simulation, scenario, || {
         !judges.borrow().violations.is_empty()
             || (stage.producer_done.get()
-                && stage.operator_done.get()
+                && stage.operators_left.get() == 0
                 && is_settled()
                 && current().is_some_and(|world| stage.has_receiver(&world))
                 && stream::has_caught_up(&stage, &judges.borrow()))
@@ -271,13 +274,13 @@ fn populate<S: System>(simulation: &mut Simulation, host: usize, stage: &Rc<Stag
         };
         let orders = Rc::new(worker::Post::new(name, settings));
         let shared = Rc::clone(stage);
-        simulation
-            .process(spec, move |context| worker::work::<S>(context, Rc::clone(&orders), Rc::clone(&shared)));
+        simulation.process(spec, move |context| S::work(context, Rc::clone(&orders), Rc::clone(&shared)));
     }
-    if !stage.operator_done.get() {
+    for (number, name) in stage.scenario.operators() {
         let shared = Rc::clone(stage);
-        simulation
-            .process(patient("operator"), move |context| operator::operate::<S>(context, Rc::clone(&shared)));
+        simulation.process(patient(name), move |context| {
+            operator::operate::<S>(context, number, Rc::clone(&shared))
+        });
     }
     if stage.scenario.receiver.lorises > 0 {
         let desk = simulation.machine("loris-host");

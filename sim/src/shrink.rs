@@ -15,11 +15,12 @@ mod values;
 use std::rc::Rc;
 
 use crate::choice::Deviation;
-use crate::scenario::Scenario;
+use crate::judge::RIGHT_VALUE;
+use crate::scenario::{Flaw, Scenario};
 use crate::scene::{Report, SceneChooser};
 use crate::twin;
 
-use candidate::Candidate;
+use candidate::{Candidate, Right};
 
 pub use freedom::Freedom;
 pub(crate) use list::minimize;
@@ -59,11 +60,13 @@ impl Shrunk {
 }
 
 /// Shrinks a failing run of `scenario` in at most `runs_max` runs; `report` is that run. `None` where it broke
-/// nothing, or where its deviations alone do not break the same property.
+/// nothing, or where its deviations alone do not break the same property, or where it is the real system that does not
+/// have the right value of its scenario: what is right of a smaller one, nobody has stated.
 #[must_use]
 pub fn shrink(scenario: &Rc<Scenario>, report: &Report, runs_max: u64) -> Option<Shrunk> {
     let property = report.violations.first()?.property;
-    let start = Candidate::new(scenario, &report.deviations);
+    let right = if property == RIGHT_VALUE { Right::of(scenario) } else { Right::default() };
+    let start = Candidate::new(scenario, &report.deviations, right);
     let mut hunt = Hunt { property, seed: report.seed, runs_max, runs: 0, best: start.clone(), detail: None };
     let fails = (1..=SEEDS_TRIED).chain([report.seed]).any(|seed| {
         hunt.seed = seed;
@@ -138,7 +141,17 @@ impl Hunt {
         self.runs += 1;
         let report = replay(&scenario, &scenario.deviations, seed);
         let is_same = report.violations.first().is_some_and(|first| first.property == self.property);
-        is_same.then_some(report)
+        (is_same && self.is_still_right(&scenario, seed)).then_some(report)
+    }
+
+    /// A right value belongs to its story: of a smaller one it is right only where the real system still has it.
+    fn is_still_right(&mut self, scenario: &Scenario, seed: u64) -> bool {
+        if self.property != RIGHT_VALUE {
+            return true;
+        }
+        self.runs += 1;
+        let real = Rc::new(Scenario { system: Flaw::None, ..scenario.clone() });
+        scenario.system != Flaw::None && replay(&real, &real.deviations, seed).has_passed()
     }
 }
 

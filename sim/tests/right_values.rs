@@ -43,3 +43,23 @@ fn every_field_that_is_not_as_stated_is_named() {
         assert_eq!(details(wrong), [detail]);
     }
 }
+
+const STREAM: &str = "about = \"R42.\"\nduration_ms = 8000\n[publisher]\nevents = 4\n[[consumer]]\nname = \"reader\"\n\
+    [[expect.consumer]]\nname = \"reader\"\n";
+
+#[test]
+fn r42_where_a_consumer_stands_and_how_often_it_connected() {
+    let _alone = common::alone();
+    for (expected, detail) in [
+        ("last = 3\nconnections = 1\n", None),
+        ("last = 2\n", Some("consumer reader is at event 3, expected: 2")),
+        ("connections = [2, 9]\n", Some("consumer reader made 1 connections, expected: 2 to 9")),
+    ] {
+        let scenario =
+            Scenario::parse("stream", format!("{STREAM}{expected}").as_bytes()).expect("it is valid");
+        let report = scene::run(&Rc::new(scenario), 1, false);
+        let found =
+            report.violations.first().map(|violation| (violation.property, violation.detail.as_str()));
+        assert_eq!(found, detail.map(|detail| (RIGHT_VALUE, detail)));
+    }
+}

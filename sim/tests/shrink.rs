@@ -19,7 +19,8 @@ fn every_mistake_shrinks_to_a_few_deviations_and_replays_from_its_file() {
     let _alone = common::alone();
     let mut table = String::new();
     let (mut total, mut few) = (0, 0);
-    for (flaw, name) in Flaw::ALL {
+    // Those of the field are shrunk by the zoo.
+    for (flaw, name) in Flaw::ALL.iter().filter(|(_, name)| !name.starts_with("field/")) {
         for start in [1, 1_000] {
             let (report, shrunk) = shrunk(*flaw, name, start);
             let scenario = &shrunk.scenario;

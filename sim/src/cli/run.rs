@@ -89,7 +89,13 @@ fn measured(entry: &Entry, report: &Report, outcome: &Outcome) -> Option<Vec<Str
     Some(notes.into_iter().collect())
 }
 
-fn tell(output: &mut impl Write, report: &Report, verdict: &str, strategy: &str) -> io::Result<()> {
+/// Tells a run.
+pub(crate) fn tell(
+    output: &mut impl Write,
+    report: &Report,
+    verdict: &str,
+    strategy: &str,
+) -> io::Result<()> {
     let reached: Vec<_> = report.milestones.iter().map(|milestone| milestone.as_str()).collect();
     writeln!(output, "seed      {}", report.seed)?;
     writeln!(output, "hash      {:016x}", report.hash)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ackward::rules::Name;
 
 use super::{
-    EFFECT_ONCE, Judges, NO_LOCK_WHILE_SENDING, ONE_POST_PER_ATTEMPT, PERMANENT_IF_REFUSED,
+    EFFECT_ONCE, Judges, KEY_IS_THE_JOBS, NO_LOCK_WHILE_SENDING, ONE_POST_PER_ATTEMPT, PERMANENT_IF_REFUSED,
     SENDS_WITHIN_BUDGET,
 };
 use crate::choice::REFUSALS;
@@ -68,7 +68,11 @@ impl Judges {
         self.deliveries.refusals_left += u64::from(is_final_refusal(bytes));
         let Some(id) = posted(bytes) else { return };
         *self.deliveries.wire.entry(id.clone()).or_default() += 1;
-        let Some(posts) = self.deliveries.posts.get_mut(&(process, id.clone())) else { return };
+        let Some(posts) = self.deliveries.posts.get_mut(&(process, id.clone())) else {
+            let detail =
+                format!("process {process} sends a request with the key {id}, and no job of that id");
+            return self.fail(KEY_IS_THE_JOBS, at_us, detail);
+        };
         *posts += 1;
         let posts = *posts;
         if posts > 1 {

@@ -4,7 +4,7 @@ use ackward::port::Fault;
 use ackward::storage::{AcceptError, Accepted, Answer, Arrival, EventInbox, StorageError};
 
 use super::file::{BUSY_TIMEOUT_US, FileJudge, Model, Outcome};
-use super::spy::{Kept, begin, end_with, gave_up};
+use super::spy::{Kept, begin, blames_itself, end_with, gave_up, hidden};
 use super::{Judges, Milestone, Milestones};
 use crate::computer::current;
 use crate::model::{Applied, Broken, Difference, InboxModel, InboxOp, InboxResult};
@@ -129,6 +129,11 @@ fn all_told(answers: &[Answer]) -> Outcome<Vec<Option<InboxResult>>> {
     {
         return failed(error);
     }
+    for answer in answers {
+        if let Err(AcceptError::Storage(error)) = answer {
+            check_cause(error);
+        }
+    }
     let has_failed = answers.iter().any(|answer| matches!(answer, Err(AcceptError::Storage(_))));
     if let Some(world) = current().filter(|world| has_failed && world.is_alive()) {
         world.operation_failed();
@@ -144,6 +149,9 @@ fn all_told(answers: &[Answer]) -> Outcome<Vec<Option<InboxResult>>> {
 
 /// What the judge is told of a transaction that failed.
 fn failed(error: &AcceptError) -> Outcome<Vec<Option<InboxResult>>> {
+    if let AcceptError::Storage(error) = error {
+        check_cause(error);
+    }
     match error {
         AcceptError::Hook(_) | AcceptError::Storage(StorageError::CommitUnknown(_)) => Outcome::Unknown,
         AcceptError::Storage(error) if error.is_busy() => {
@@ -151,6 +159,13 @@ fn failed(error: &AcceptError) -> Outcome<Vec<Option<InboxResult>>> {
             Outcome::Failed
         }
         AcceptError::Storage(_) | AcceptError::Conflict { .. } => Outcome::Failed,
+    }
+}
+
+/// An error must tell what happened, not hide it.
+fn check_cause(error: &StorageError) {
+    if let Some(error) = blames_itself(error) {
+        hidden(&error);
     }
 }
 

@@ -3,10 +3,10 @@
 use ackward::rules::Name;
 
 use super::{Judges, RIGHT_VALUE};
-use crate::scenario::{Count, JobOutcome, Scenario};
+use crate::scenario::{Consumer, ConsumerOutcome, Count, JobOutcome, Scenario};
 
 impl Judges {
-    /// Every job must have ended as the scenario says.
+    /// Every job and every consumer must have ended as the scenario says.
     pub fn check_outcomes(&mut self, scenario: &Scenario, at_us: i64) {
         for outcome in &scenario.expect.jobs {
             for id in scenario.jobs_named(&outcome.id) {
@@ -15,6 +15,29 @@ impl Judges {
                 }
             }
         }
+        for outcome in &scenario.expect.consumers {
+            for detail in self.consumer_differences(scenario, outcome) {
+                self.fail(RIGHT_VALUE, at_us, detail);
+            }
+        }
+    }
+
+    fn consumer_differences(&self, scenario: &Scenario, outcome: &ConsumerOutcome) -> Vec<String> {
+        let ConsumerOutcome { name, last, connections } = outcome;
+        let of_scenario = scenario.consumers.iter().find(|consumer| consumer.name == *name);
+        let file = of_scenario.map(Consumer::store_file);
+        let store = self.stores.iter().find(|store| Some(&store.file.judged().file) == file.as_ref());
+        let Some(store) = store else { return vec![format!("there is no consumer {name}")] };
+        let mut wrong = Vec::new();
+        let stands_at = store.file.model().0.state().0;
+        if let Some(last) = last.filter(|last| *last != stands_at) {
+            wrong.push(format!("consumer {name} is at event {stands_at}, expected: {last}"));
+        }
+        if let Some(expected) = connections.filter(|expected| !expected.allows(store.connections)) {
+            let found = store.connections;
+            wrong.push(format!("consumer {name} made {found} connections, expected: {expected}"));
+        }
+        wrong
     }
 
     /// What is not as it must be, a sentence each.

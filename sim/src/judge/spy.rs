@@ -8,8 +8,10 @@ use ackward::storage::{
     Renewed, StorageError,
 };
 
+use rusqlite::ErrorCode;
+
 use super::file::{BUSY_TIMEOUT_US, FileJudge, Model, Outcome};
-use super::{Judges, Milestone, Milestones, NO_LOCK_LEFT, with};
+use super::{ERROR_NAMES_ITS_CAUSE, Judges, Milestone, Milestones, NO_LOCK_LEFT, with};
 use crate::computer::current;
 use crate::model::{QueueModel, QueueOp, QueueResult};
 
@@ -40,6 +42,8 @@ enum Failure {
     Storage {
         unknown: bool,
         busy: bool,
+        /// The text of an error that no file system and no lock can cause.
+        blames_itself: Option<String>,
     },
     /// A hook failed, before or after the commit.
     Hook,
@@ -49,7 +53,8 @@ enum Failure {
 
 impl From<&StorageError> for Failure {
     fn from(error: &StorageError) -> Self {
-        Self::Storage { unknown: matches!(error, StorageError::CommitUnknown(_)), busy: error.is_busy() }
+        let unknown = matches!(error, StorageError::CommitUnknown(_));
+        Self::Storage { unknown, busy: error.is_busy(), blames_itself: blames_itself(error) }
     }
 }
 
@@ -168,8 +173,11 @@ impl<Q> WatchedQueue<Q> {
         if let Err(Failure::Storage { busy: true, .. }) = &result {
             gave_up::<QueueModel>(0, self.patience_us);
         }
-        if let Err(Failure::Storage { unknown, busy }) = &result {
+        if let Err(Failure::Storage { unknown, busy, blames_itself }) = &result {
             with(|judges, _| judges.milestones.reach(Milestone::of_failure(*unknown, *busy)));
+            if let Some(error) = blames_itself {
+                hidden(error);
+            }
         }
         end_with::<QueueModel>(
             0,
@@ -180,6 +188,29 @@ impl<Q> WatchedQueue<Q> {
             },
         );
     }
+}
+
+/// The text of an error of SQLite's that no file system and no lock can cause: what the statements themselves did
+/// wrong, such as a ROLLBACK where no transaction is open, or a row that breaks a constraint.
+pub(super) fn blames_itself(error: &StorageError) -> Option<String> {
+    let is_own = matches!(
+        error.code()?,
+        ErrorCode::Unknown
+            | ErrorCode::ApiMisuse
+            | ErrorCode::ConstraintViolation
+            | ErrorCode::InternalMalfunction
+            | ErrorCode::ParameterOutOfRange
+            | ErrorCode::TypeMismatch
+    );
+    is_own.then(|| error.to_string())
+}
+
+/// The operation that runs failed with an error that hides its cause.
+pub(super) fn hidden(error: &str) {
+    with(|judges, world| {
+        let detail = format!("process {} fails with: {error}", world.running().0);
+        judges.fail(ERROR_NAMES_ITS_CAUSE, world.now_us(), detail);
+    });
 }
 
 fn claim_failure(error: &ClaimError) -> Failure {
@@ -261,5 +292,27 @@ pub(super) fn end_with<M: Kept>(index: usize, outcome: Outcome<M::Result>) {
     });
     if has_failed && let Some(world) = current().filter(|world| world.is_alive()) {
         world.operation_failed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn q7_an_error_that_no_disk_and_no_lock_can_cause_hides_what_happened() {
+        let is_own = |code| {
+            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            blames_itself(&StorageError::Sqlite(error)).is_some()
+        };
+        for code in [ffi::SQLITE_ERROR, ffi::SQLITE_MISUSE, ffi::SQLITE_CONSTRAINT, ffi::SQLITE_MISMATCH] {
+            assert!(is_own(code), "{code}");
+        }
+        for code in [ffi::SQLITE_BUSY, ffi::SQLITE_FULL, ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_CANTOPEN] {
+            assert!(!is_own(code), "{code}");
+        }
+        assert!(blames_itself(&StorageError::RolledBack).is_none());
     }
 }

@@ -9,7 +9,7 @@ use ackward::storage::{
 };
 
 use super::file::{BUSY_TIMEOUT_US, FileJudge, Model, Outcome};
-use super::spy::{Kept, begin, end_with, gave_up};
+use super::spy::{Kept, begin, blames_itself, end_with, gave_up, hidden};
 use super::{FAITHFUL_LINES_ACCEPTED, Judges, Milestone, Milestones, with};
 use crate::model::{Applied, Broken, ConsumerModel, ConsumerOp, ConsumerResult, Difference};
 use crate::sqlite_file::{Image, Schema};
@@ -154,6 +154,8 @@ pub struct StoreJudge {
     pub acknowledged: i64,
     /// The processes that work on it.
     pub consumers: Vec<usize>,
+    /// How often they made a connection.
+    pub connections: i64,
 }
 
 impl Kept for StoreModel {
@@ -188,10 +190,13 @@ impl<E> WatchedStore<E> {
     fn watch(&mut self, lines: Lines, consume: impl FnOnce(&mut E) -> Batch) -> Batch {
         begin::<StoreModel>(self.index, Some(lines));
         let batch = consume(&mut self.inner);
-        if let Some(ConsumeError::Apply(ApplyError::Storage(error))) = &batch.error
-            && error.is_busy()
-        {
-            gave_up::<StoreModel>(self.index, BUSY_TIMEOUT_US);
+        if let Some(ConsumeError::Apply(ApplyError::Storage(error))) = &batch.error {
+            if error.is_busy() {
+                gave_up::<StoreModel>(self.index, BUSY_TIMEOUT_US);
+            }
+            if let Some(error) = blames_itself(error) {
+                hidden(&error);
+            }
         }
         let told = told(&batch);
         if let Outcome::Returned(Consumed { end, .. }) = &told {

@@ -151,6 +151,13 @@ fn outcomes(scenario: &Scenario, jobs: &BTreeSet<Name>) -> Result<(), Problem> {
             return Err(problem(format!("expect.job[{at}].id"), message));
         }
     }
+    let consumers: Vec<_> = scenario.consumers.iter().map(|consumer| consumer.name.as_str()).collect();
+    for (at, outcome) in scenario.expect.consumers.iter().enumerate() {
+        if !consumers.contains(&outcome.name.as_str()) {
+            let message = unknown(outcome.name.as_str(), "the name of a [[consumer]]", &consumers);
+            return Err(problem(format!("expect.consumer[{at}].name"), message));
+        }
+    }
     Ok(())
 }
 

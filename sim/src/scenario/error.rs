@@ -137,7 +137,7 @@ fn plain_kind(path: &str, expected: &str) -> String {
 }
 
 /// `; did you mean …?` where one of the known words is near.
-pub(super) fn suggestion(word: &str, known: &[&str]) -> String {
+pub fn suggestion(word: &str, known: &[&str]) -> String {
     let distance = |known: &&&str| strsim::damerau_levenshtein(word, known);
     let near = known.iter().min_by_key(distance).filter(|known| distance(known) <= known.len() / 3);
     near.map_or(String::new(), |near| format!("; did you mean {near}?"))

@@ -53,6 +53,7 @@ whole!(busy_timeout = 0, 0, 1000);
 whole!(connections = 64, 1, 1000);
 whole!(group = 4, 1, crate::judge::GROUP_MAX as i64);
 whole!(lorises = 0, 0, 16);
+whole!(operator = 1, 1, 2);
 whole!(events = 0, 0, 100_000);
 whole!(first = 0, 0, 1_000_000);
 whole!(grow = 0, 0, 100_000);
@@ -295,6 +296,18 @@ pub(super) mod fails {
         to: S,
     ) -> Result<S::Ok, S::Error> {
         word.serialize(to)
+    }
+}
+
+pub(super) mod last {
+    use super::*;
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
+        from.deserialize_i64(Whole(|value| within(value, -1, 1_000_000_000))).map(Some)
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(last: &Option<i64>, to: S) -> Result<S::Ok, S::Error> {
+        last.serialize(to)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The right value of a scenario: what must have become of its jobs at the end of every run.
+//! The right value of a scenario: what must have become of its jobs and its consumers at the end of every run.
 
 use std::fmt;
 
@@ -112,4 +112,19 @@ pub struct JobOutcome {
     /// Audit rows of its redrives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redrives: Option<Count>,
+}
+
+/// Where a consumer's store must stand at the end of every run. Only what is given is judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConsumerOutcome {
+    /// The consumer, one of this scenario. Required.
+    #[serde(with = "field::name")]
+    pub name: Name,
+    /// The number of the last event applied, -1 to 1,000,000,000; -1 for none.
+    #[serde(with = "field::last", default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<i64>,
+    /// How often it made a connection, as a number or `[least, most]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<Count>,
 }

@@ -3,7 +3,8 @@
 use crate::{judge, model};
 
 /// Processes that every scenario has; no worker may take such a name.
-pub const PROCESSES: &[&str] = &["producer", "operator", "receiver", "publisher", "author", "loris"];
+pub const PROCESSES: &[&str] =
+    &["producer", "operator", "operator-2", "receiver", "publisher", "author", "loris"];
 
 /// What a scenario may expect to be reached now and then.
 pub const SOMETIMES: &[&str] = judge::Milestone::WORDS;

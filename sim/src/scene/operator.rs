@@ -1,4 +1,4 @@
-//! The operator: redrives jobs at given times; a job that is not dead by then is left alone.
+//! An operator: redrives jobs at given times; a job that is not dead by then is left alone.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,9 +13,10 @@ use crate::judge::WatchedQueue;
 
 const RETRY: Duration = Duration::from_millis(50);
 
-pub(super) async fn operate<S: System>(context: Context, stage: Rc<Stage>) {
+pub(super) async fn operate<S: System>(context: Context, number: i64, stage: Rc<Stage>) {
     let lane = open::<S>(&context, &stage).await;
-    let mut redrives = stage.scenario.redrives.clone();
+    let all = stage.scenario.redrives.iter();
+    let mut redrives: Vec<_> = all.filter(|redrive| redrive.operator == number).cloned().collect();
     redrives.sort_by_key(|redrive| redrive.at_ms);
     for redrive in redrives {
         let now_us = context.world().now_us();
@@ -33,6 +34,6 @@ pub(super) async fn operate<S: System>(context: Context, stage: Rc<Stage>) {
     }
     lane.close().await;
     if context.is_alive() {
-        stage.operator_done.set(true);
+        stage.operators_left.set(stage.operators_left.get() - 1);
     }
 }

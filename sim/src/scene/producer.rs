@@ -34,7 +34,7 @@ pub(super) async fn produce<S: System>(context: Context, stage: Rc<Stage>) {
 }
 
 /// Opens the queue file, as often as it takes.
-pub(super) async fn open<S: System>(context: &Context, stage: &Stage) -> SimLane<WatchedQueue<S::Queue>> {
+pub async fn open<S: System>(context: &Context, stage: &Stage) -> SimLane<WatchedQueue<S::Queue>> {
     let options = options(stage.scenario.durability);
     loop {
         let options = options.clone();

@@ -15,20 +15,34 @@ use crate::judge::{self, Judges, Milestone};
 /// The HTTP sender of a simulated process, as the production binary has it.
 #[must_use]
 pub fn http(context: &Context, stage: &Stage) -> HttpSender<Context, Context> {
+    within(context, stage.scenario.receiver.timeout_ms)
+}
+
+/// As [`http`], with more patience than any job has time to live.
+#[must_use]
+pub fn http_patient(context: &Context) -> HttpSender<Context, Context> {
+    within(context, PATIENCE_MS)
+}
+
+fn within(context: &Context, timeout_ms: i64) -> HttpSender<Context, Context> {
     let target = Target::parse(&format!("http://{ADDRESS}/jobs")).expect("the receiver's URL is one");
-    let timeout = timeout(stage.scenario.receiver.timeout_ms);
+    let timeout = timeout(timeout_ms);
     let options = HttpSenderOptions { target, timeout, secrets: None };
     HttpSender::new(context.clone(), context.clone(), options)
 }
 
+/// More than any time to live, in ms.
+const PATIENCE_MS: i64 = 120_000;
+
 /// A sender that is watched.
-pub(super) struct WatchedSender<S> {
+pub struct WatchedSender<S> {
     inner: S,
     context: Context,
 }
 
 impl<S: Sender> WatchedSender<S> {
-    pub(super) const fn new(inner: S, context: Context) -> Self {
+    /// Watches a worker's sender.
+    pub const fn new(inner: S, context: Context) -> Self {
         Self { inner, context }
     }
 }

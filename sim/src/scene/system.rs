@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ackward::shell::Sender;
 use ackward::storage::{EventInbox, EventStore, Inbox, LeaseQueue, OpenOptions, Queue, StorageError, Store};
 
-use super::Stage;
+use super::{Post, Stage};
 use crate::computer::Context;
 use crate::scenario::Consumer;
 
@@ -43,6 +43,14 @@ pub trait System: 'static {
         Self: Sized,
     {
         super::sender::http(context, stage)
+    }
+
+    /// A worker's program; the default is what runs in production: the worker loop, or a courier.
+    fn work(context: Context, post: Rc<Post>, stage: Rc<Stage>) -> impl Future<Output = ()>
+    where
+        Self: Sized,
+    {
+        super::worker::work::<Self>(context, post, stage)
     }
 
     /// A consumer's program; the default follows the publisher as the production binary does.

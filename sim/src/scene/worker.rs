@@ -27,10 +27,13 @@ const POLL_GROWTH: i64 = 4;
 const RETRY: Duration = Duration::from_millis(50);
 
 /// What one worker was told.
-pub(super) struct Post {
-    owner: Name,
-    lease: Lease,
-    poll_ms: i64,
+pub struct Post {
+    /// Its name in the queue.
+    pub owner: Name,
+    /// The lease that it takes.
+    pub lease: Lease,
+    /// How long it waits where it found nothing, in ms.
+    pub poll_ms: i64,
     busy_timeout_ms: i64,
     slots: i64,
     is_courier: bool,
@@ -63,7 +66,8 @@ pub(super) fn options(durability: Durability) -> OpenOptions {
     OpenOptions::new(durability).vfs(VFS_NAME)
 }
 
-pub(super) async fn work<S: System>(context: Context, post: Rc<Post>, stage: Rc<Stage>) {
+/// A worker's program: the worker loop, or a courier's.
+pub async fn work<S: System>(context: Context, post: Rc<Post>, stage: Rc<Stage>) {
     let name = format!("jitter/{}/{}", post.owner, context.incarnation);
     let random = RefCell::new(stream(stage.seed, stable_hash(name.as_bytes())));
     let jitter = move || {

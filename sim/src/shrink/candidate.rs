@@ -3,18 +3,48 @@
 use toml::{Table, Value};
 
 use crate::choice::{Action, Deviation, Kind};
-use crate::scenario::{Expect, Faults, Flaw, Job, Scenario, SpanMs, Worker};
+use crate::scenario::{ConsumerOutcome, Expect, Faults, Flaw, Job, JobOutcome, Scenario, SpanMs, Worker};
 
 /// What is run next: a scenario without probabilities, as a tree of tables, and its deviations.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Candidate {
     pub(super) table: Table,
     pub(super) deviations: Vec<Deviation>,
+    /// The right values, where it is one of them that must stay broken.
+    right: Right,
+}
+
+/// The right value of each single job, and of each consumer.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Right {
+    jobs: Vec<JobOutcome>,
+    consumers: Vec<ConsumerOutcome>,
+}
+
+impl Right {
+    /// What a scenario states.
+    pub(super) fn of(scenario: &Scenario) -> Self {
+        let stated = scenario.expect.jobs.iter();
+        let jobs = stated.flat_map(|outcome| {
+            let ids = scenario.jobs_named(&outcome.id).into_iter();
+            ids.map(|id| JobOutcome { id, ..outcome.clone() })
+        });
+        Self { jobs: jobs.collect(), consumers: scenario.expect.consumers.clone() }
+    }
+
+    /// What of it a smaller scenario can still state.
+    fn state_in(&self, scenario: &mut Scenario) {
+        let has_job = |outcome: &&JobOutcome| scenario.jobs.iter().any(|job| job.id == outcome.id);
+        let has_consumer =
+            |outcome: &&ConsumerOutcome| scenario.consumers.iter().any(|known| known.name == outcome.name);
+        scenario.expect.jobs = self.jobs.iter().filter(has_job).cloned().collect();
+        scenario.expect.consumers = self.consumers.iter().filter(has_consumer).cloned().collect();
+    }
 }
 
 impl Candidate {
     /// What a run did, without its randomness.
-    pub(super) fn new(scenario: &Scenario, deviations: &[Deviation]) -> Self {
+    pub(super) fn new(scenario: &Scenario, deviations: &[Deviation], right: Right) -> Self {
         let plain = Scenario {
             faults: Faults::default(),
             deviations: Vec::new(),
@@ -24,7 +54,7 @@ impl Candidate {
             ..scenario.clone()
         };
         let table = toml::from_str(&plain.to_toml()).unwrap_or_default();
-        Self { table, deviations: deviations.to_vec() }
+        Self { table, deviations: deviations.to_vec(), right }
     }
 
     /// The scenario, where this is one.
@@ -42,12 +72,13 @@ impl Candidate {
         };
         scenario.deviations = self.deviations.iter().filter(is_possible).cloned().collect();
         scenario.faults = faults(&scenario.deviations);
+        self.right.state_in(&mut scenario);
         Some(scenario)
     }
 
     /// A copy with other deviations.
     pub(super) fn with_deviations(&self, deviations: Vec<Deviation>) -> Self {
-        Self { table: self.table.clone(), deviations }
+        Self { table: self.table.clone(), deviations, right: self.right.clone() }
     }
 
     /// A copy with one more change to the tables.
@@ -150,7 +181,8 @@ fn holding<const LEAST: i64>(span: SpanMs<LEAST>, amounts: &[i64]) -> SpanMs<LEA
 }
 
 /// What a file expects: that a twin is caught; of the real system, that it holds.
-pub(super) fn expect(system: Flaw, property: &str) -> Expect {
-    let fails = (system != Flaw::None).then(|| property.to_owned());
-    Expect { fails, seeds: 1, ..Expect::default() }
+pub(super) fn expect(scenario: &Scenario, property: &str) -> Expect {
+    let fails = (scenario.system != Flaw::None).then(|| property.to_owned());
+    let Expect { jobs, consumers, .. } = scenario.expect.clone();
+    Expect { fails, seeds: 1, jobs, consumers, ..Expect::default() }
 }

@@ -14,7 +14,7 @@ const DEVIATION: &str = "[[deviation]]\n";
 pub(super) fn text(shrunk: &Shrunk, origin: &str) -> String {
     let scenario = Scenario {
         about: about(shrunk),
-        expect: candidate::expect(shrunk.scenario.system, &shrunk.property),
+        expect: candidate::expect(&shrunk.scenario, &shrunk.property),
         ..shrunk.scenario.clone()
     };
     let mut text = String::new();

@@ -6,6 +6,12 @@ use rusqlite::OptionalExtension;
 
 use crate::scenario::Flaw;
 
+/// After so many ms an inbox forgets what it has seen, with the mistake.
+const FORGETS_AFTER_MS: i64 = 300;
+const COUNT: &str = "INSERT INTO totals (id, count, qty) VALUES (1, 1, ?2) \
+                     ON CONFLICT (id) DO UPDATE SET count = count + 1, qty = qty + excluded.qty \
+                     WHERE ?1 <> '' AND ?3 >= 0";
+
 /// An inbox that makes a mistake, or none.
 pub struct InboxTwin {
     pub(super) real: Inbox,
@@ -19,7 +25,7 @@ impl EventInbox for InboxTwin {
         fault: &mut dyn Fault,
     ) -> Result<Vec<Answer>, AcceptError> {
         match self.flaw {
-            Flaw::EffectApart | Flaw::KeyCheckedOutside => {
+            Flaw::EffectApart | Flaw::KeyCheckedOutside | Flaw::EffectPerDelivery | Flaw::InboxForgets => {
                 let taken = self.take(arrivals, fault);
                 if taken.is_err() && !self.real.connection().is_autocommit() {
                     let _ = self.run("ROLLBACK");
@@ -56,22 +62,23 @@ impl InboxTwin {
             return Ok(known.iter().map(|_| Ok(Accepted::Repeat)).collect());
         }
         self.run("BEGIN IMMEDIATE")?;
+        let insert = if self.flaw == Flaw::InboxForgets { "INSERT OR REPLACE" } else { "INSERT" };
         for (at, arrival) in arrivals.iter().enumerate() {
             let is_known = if is_outside { known[at] } else { self.is_known(arrival)? };
             if is_known {
+                if self.flaw == Flaw::EffectPerDelivery {
+                    self.insert(COUNT, arrival)?;
+                }
                 answers.push(Ok(Accepted::Repeat));
                 continue;
             }
-            self.insert("INSERT INTO inbox (id, qty, at_ms) VALUES (?1, ?2, ?3)", arrival)?;
+            self.insert(&format!("{insert} INTO inbox (id, qty, at_ms) VALUES (?1, ?2, ?3)"), arrival)?;
             if self.flaw == Flaw::EffectApart {
                 self.run("COMMIT")?;
                 self.run("BEGIN IMMEDIATE")?;
             }
-            self.insert("INSERT INTO effects (id, qty, at_ms) VALUES (?1, ?2, ?3)", arrival)?;
-            let count = "INSERT INTO totals (id, count, qty) VALUES (1, 1, ?2) \
-                ON CONFLICT (id) DO UPDATE SET count = count + 1, qty = qty + excluded.qty \
-                WHERE ?1 <> '' AND ?3 >= 0";
-            self.insert(count, arrival)?;
+            self.insert(&format!("{insert} INTO effects (id, qty, at_ms) VALUES (?1, ?2, ?3)"), arrival)?;
+            self.insert(COUNT, arrival)?;
             fault.at(FaultPoint::AfterAccept)?;
             answers.push(Ok(Accepted::Applied));
         }
@@ -85,9 +92,11 @@ impl InboxTwin {
     }
 
     fn is_known(&self, arrival: &Arrival) -> Result<bool, StorageError> {
-        let mut statement = self.real.connection().prepare_cached("SELECT 1 FROM inbox WHERE id = ?1")?;
-        let found: Option<i64> =
-            statement.query_row([arrival.event.id.as_str()], |row| row.get(0)).optional()?;
+        let since_ms = if self.flaw == Flaw::InboxForgets { arrival.at.get() - FORGETS_AFTER_MS } else { 0 };
+        let sql = "SELECT 1 FROM inbox WHERE id = ?1 AND at_ms >= ?2";
+        let mut statement = self.real.connection().prepare_cached(sql)?;
+        let given = (arrival.event.id.as_str(), since_ms);
+        let found: Option<i64> = statement.query_row(given, |row| row.get(0)).optional()?;
         Ok(found.is_some())
     }
 

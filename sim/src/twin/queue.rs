@@ -1,75 +1,35 @@
 //! A lease queue with SQL of its own, and the mistakes that can be switched on in it, one at a time. Without a
 //! mistake it keeps the contract; each mistake is one short deviation.
 
-use std::cell::Cell;
+mod claim;
+mod enqueue;
+mod finish;
+mod redrive;
+mod renew;
+
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use ackward::port::{Fault, FaultPoint};
+use ackward::port::Fault;
 use ackward::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome, Ticket, Ttl};
-use ackward::shell::Sender;
 use ackward::storage::{
-    ClaimError, EnqueueError, Enqueued, FinishError, Finished, Inbox, LeaseQueue, Now, OpenOptions, Queue,
-    RedriveError, Released, Renewed, StorageError, Store,
+    ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, OpenOptions, Queue,
+    RedriveError, Released, Renewed, StorageError,
 };
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 
-use super::inbox::InboxTwin;
-use super::sender::SenderTwin;
-use crate::computer::{Context, current};
 use crate::scenario::Flaw;
-use crate::scene::{Stage, System, http_sender};
 
-thread_local! {
-    static FLAW: Cell<Flaw> = const { Cell::new(Flaw::None) };
-}
-
-/// The mistake that every twin opened on this thread from now on makes.
-pub fn make(flaw: Flaw) {
-    FLAW.set(flaw);
-}
-
-/// Opens twins.
-#[derive(Debug, Clone, Copy)]
-pub struct Twins;
-
-impl System for Twins {
-    type Queue = Twin;
-    type Inbox = InboxTwin;
-    type Store = Store;
-
-    fn open_queue(path: &Path, options: &OpenOptions) -> Result<Twin, StorageError> {
-        leak();
-        Ok(Twin { real: Queue::open(path, options)?, flaw: FLAW.get() })
-    }
-
-    fn open_inbox(path: &Path, options: &OpenOptions) -> Result<InboxTwin, StorageError> {
-        Ok(InboxTwin { real: Inbox::open(path, options)?, flaw: FLAW.get() })
-    }
-
-    fn sender(context: &Context, stage: &Stage) -> impl Sender {
-        SenderTwin { real: http_sender(context, stage), flaw: FLAW.get() }
-    }
-
-    fn open_store(path: &Path, options: &OpenOptions) -> Result<Store, StorageError> {
-        Store::open(path, options)
-    }
-}
-
-/// What outlives a run, where that is the mistake.
-fn leak() {
-    static OPENED: AtomicU64 = AtomicU64::new(0);
-    let opened = OPENED.fetch_add(1, Ordering::Relaxed);
-    if let (Flaw::LeaksBetweenRuns, Some(world)) = (FLAW.get(), current()) {
-        world.fold(opened);
-        world.note(|| format!("opens queue {opened} of this OS process"));
-    }
-}
+/// How often a statement that met a lock is tried again, with the mistake of doing so.
+const TRIES: usize = 3;
 
 /// One open twin. The real queue lends its connection, and does what no mistake concerns.
 pub struct Twin {
     real: Queue,
-    pub(super) flaw: Flaw,
+    flaw: Flaw,
+    /// The numbers of the jobs that this connection has claimed.
+    claimed: Vec<i64>,
+    /// Whether it has looked for a job before.
+    has_claimed: bool,
 }
 
 impl LeaseQueue for Twin {
@@ -80,25 +40,9 @@ impl LeaseQueue for Twin {
         lease: Lease,
         fault: &mut dyn Fault,
     ) -> Result<Option<Ticket>, ClaimError> {
-        let mut early = None;
-        if self.makes(Flaw::SelectOutsideTheTransaction) {
-            early = Some(self.first_eligible(now()?)?);
-        }
-        self.begin()?;
-        let claimed = self.claim_inside(owner, now, lease, early, fault);
-        let ticket = self.rolled_back_on_error(claimed)?;
-        if ticket.is_none() && self.makes(Flaw::QuarantineRolledBack) {
-            self.run("ROLLBACK")?;
-            return Ok(None);
-        }
-        if ticket.is_some() && self.makes(Flaw::LockHeldWhileSending) {
-            return Ok(ticket);
-        }
-        self.commit()?;
-        if ticket.is_some() {
-            fault.at(FaultPoint::AfterCommit)?;
-        }
-        Ok(ticket)
+        let claimed = self.claim_somehow(owner, now, lease, fault);
+        self.has_claimed = true;
+        claimed
     }
 
     fn finish(
@@ -109,16 +53,7 @@ impl LeaseQueue for Twin {
         delay: Delay,
         fault: &mut dyn Fault,
     ) -> Result<Finished, FinishError> {
-        if !self.makes(Flaw::LockHeldWhileSending) {
-            self.begin()?;
-        }
-        let finished = self.finish_inside(ticket, outcome, now, delay, fault);
-        let finished = self.rolled_back_on_error(finished)?;
-        self.commit()?;
-        if finished != Finished::Stale {
-            fault.at(FaultPoint::AfterCommit)?;
-        }
-        Ok(finished)
+        self.finish_somehow(ticket, outcome, now, delay, fault)
     }
 
     fn redrive(
@@ -129,11 +64,7 @@ impl LeaseQueue for Twin {
         note: &Name,
         fault: &mut dyn Fault,
     ) -> Result<(), RedriveError> {
-        self.begin()?;
-        let redriven = self.redrive_inside(id, now, ttl, note, fault);
-        self.rolled_back_on_error(redriven)?;
-        self.commit()?;
-        Ok(fault.at(FaultPoint::AfterCommit)?)
+        self.redrive_somehow(id, now, ttl, note, fault)
     }
 
     fn enqueue(
@@ -143,7 +74,7 @@ impl LeaseQueue for Twin {
         ttl: Ttl,
         max: Attempts,
     ) -> Result<Enqueued, EnqueueError> {
-        self.real.enqueue(event, now, ttl, max)
+        self.enqueue_somehow(event, now, ttl, max)
     }
 
     fn renew(
@@ -153,20 +84,7 @@ impl LeaseQueue for Twin {
         lease: Lease,
         fault: &mut dyn Fault,
     ) -> Result<Renewed, ClaimError> {
-        match self.flaw {
-            Flaw::RenewalIgnoresTheToken => {
-                self.begin()?;
-                let renewed = self.renew_inside(ticket, now, lease, fault);
-                let renewed = self.rolled_back_on_error(renewed)?;
-                self.commit()?;
-                Ok(renewed)
-            }
-            Flaw::RenewalReadsTheClockFirst => {
-                let read = now()?;
-                self.real.renew(ticket, &mut || Ok(read), lease, fault)
-            }
-            _ => self.real.renew(ticket, now, lease, fault),
-        }
+        self.renew_somehow(ticket, now, lease, fault)
     }
 
     fn release(
@@ -180,48 +98,87 @@ impl LeaseQueue for Twin {
 }
 
 impl Twin {
-    pub(super) fn makes(&self, flaw: Flaw) -> bool {
+    /// Opens the file as the real queue does, and makes one mistake from now on.
+    ///
+    /// # Errors
+    /// As [`Queue::open`].
+    pub fn open(path: &Path, options: &OpenOptions, flaw: Flaw) -> Result<Self, StorageError> {
+        let twin = Self { real: Queue::open(path, options)?, flaw, claimed: Vec::new(), has_claimed: false };
+        if twin.makes(Flaw::NothingIsSynced) {
+            twin.connection().execute_batch("PRAGMA synchronous = OFF")?;
+        }
+        Ok(twin)
+    }
+
+    fn makes(&self, flaw: Flaw) -> bool {
         self.flaw == flaw
     }
 
     /// How a time is compared with now to tell that it has come.
-    pub(super) fn has_come(&self, flaw: Flaw) -> &'static str {
+    fn has_come(&self, flaw: Flaw) -> &'static str {
         if self.makes(flaw) { "<" } else { "<=" }
     }
 
-    pub(super) fn connection(&self) -> &Connection {
+    fn connection(&self) -> &Connection {
         self.real.connection()
     }
 
-    pub(super) fn begin(&self) -> Result<(), StorageError> {
-        self.run(if self.makes(Flaw::DeferredBegin) { "BEGIN" } else { "BEGIN IMMEDIATE" })
+    fn begin(&self) -> Result<(), StorageError> {
+        let is_deferred = matches!(self.flaw, Flaw::DeferredBegin | Flaw::StatementTriedAgain);
+        self.run(if is_deferred { "BEGIN" } else { "BEGIN IMMEDIATE" })
     }
 
-    pub(super) fn commit(&self) -> Result<(), StorageError> {
+    /// Commits; on failure nothing stays open.
+    fn commit(&self) -> Result<(), StorageError> {
         let Err(error) = self.run("COMMIT") else { return Ok(()) };
+        if self.makes(Flaw::BusyCommitCountsAsDone) && error.is_busy() {
+            return Ok(());
+        }
+        let is_unknown = self.connection().is_autocommit();
+        self.roll_back()?;
+        match error {
+            _ if self.makes(Flaw::FailedCommitCountsAsDone) => Ok(()),
+            StorageError::Sqlite(error) if is_unknown && !self.makes(Flaw::UnknownCommitCountsAsFailed) => {
+                Err(StorageError::CommitUnknown(error))
+            }
+            error => Err(error),
+        }
+    }
+
+    /// Runs a transaction's body: on an error nothing of it remains.
+    fn inside<T, E: From<StorageError>>(&self, body: Result<T, E>) -> Result<T, E> {
+        if body.is_err() {
+            self.roll_back()?;
+        }
+        body
+    }
+
+    /// Rolls back what SQLite has not rolled back by itself.
+    fn roll_back(&self) -> Result<(), StorageError> {
+        if self.makes(Flaw::RollbackHidesTheError) {
+            return self.run("ROLLBACK");
+        }
         if !self.connection().is_autocommit() {
             let _ = self.run("ROLLBACK");
-            return Err(error);
         }
-        Err(match error {
-            StorageError::Sqlite(error) => StorageError::CommitUnknown(error),
-            other => other,
-        })
-    }
-
-    fn rolled_back_on_error<T, E>(&self, result: Result<T, E>) -> Result<T, E> {
-        if result.is_err() && !self.connection().is_autocommit() {
-            let _ = self.run("ROLLBACK");
-        }
-        result
+        Ok(())
     }
 
     fn run(&self, sql: &str) -> Result<(), StorageError> {
         self.execute(sql, [])
     }
 
-    pub(super) fn execute(&self, sql: &str, params: impl rusqlite::Params) -> Result<(), StorageError> {
-        self.connection().prepare_cached(sql)?.execute(params)?;
+    fn execute(&self, sql: &str, params: impl rusqlite::Params + Clone) -> Result<(), StorageError> {
+        let mut statement = self.connection().prepare_cached(sql)?;
+        let mut executed = statement.execute(params.clone());
+        for _ in 0..TRIES {
+            let is_busy = executed.as_ref().err().and_then(rusqlite::Error::sqlite_error_code)
+                == Some(ErrorCode::DatabaseBusy);
+            if is_busy && self.makes(Flaw::StatementTriedAgain) {
+                executed = statement.execute(params.clone());
+            }
+        }
+        executed?;
         Ok(())
     }
 }

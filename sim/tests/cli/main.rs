@@ -6,6 +6,7 @@ mod children;
 mod determinism;
 mod search;
 mod verdicts;
+mod zoo;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -89,6 +90,9 @@ fn wrong_arguments_exit_2_and_say_what_is_allowed() {
         (&["--scenarios", empty], "no *.toml file, allowed: at least one"),
         (&["completions", "cmd"], "possible values: bash"),
         (&["frobnicate"], "frobnicate"),
+        (&["zoo", "--starts", "0"], "a whole number from 1 to 100"),
+        (&["zoo", "--only", "stale-finnish"], "did you mean stale-finish?"),
+        (&["zoo", "run", "gapp"], "there is no mistake \"gapp\", allowed: one that `cargo sim zoo` lists"),
     ];
     for (args, part) in cases {
         let output = sim(args);

@@ -4,7 +4,6 @@
 pub mod acts;
 pub mod bench;
 pub mod cut;
-pub mod hunt;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;

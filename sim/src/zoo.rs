@@ -1,0 +1,97 @@
+//! The zoo: every planted mistake with the scenario that is to find it, the hunt for it, and what it takes to be
+//! caught. A mistake that gets away is a hole in what judges a run.
+
+mod field;
+mod rows;
+mod score;
+
+use std::rc::Rc;
+
+use crate::scenario::{Flaw, Scenario};
+use crate::scene::Report;
+use crate::shrink::{self, Shrunk};
+use crate::twin;
+
+pub use field::FIELD;
+pub use rows::{ROWS, Row};
+pub use score::{COLUMNS, Score, UNIFORM};
+
+/// A mistake must be found within so many seeds where nothing else is said.
+pub const SEEDS_MAX: u64 = 2_000;
+/// How far apart the seeds are with which two hunts begin.
+const STARTS_APART: u64 = 1_000_000;
+/// The kind of a mistake that no row tells of: it comes from reading the contract.
+const OF_THE_CONTRACT: &str = "contract";
+
+/// A mistake and where it is to be found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exhibit {
+    /// Its name: that of its field scenario, or its own word.
+    pub name: String,
+    /// What kind of fault it is.
+    pub kind: &'static str,
+    /// The rows that tell of it.
+    pub rows: Vec<&'static str>,
+    /// The mistake.
+    pub flaw: Flaw,
+    /// The scenario's file, from the folder of scenarios, without the ending.
+    pub scenario: String,
+}
+
+impl Exhibit {
+    /// The scenario, run on the twin that makes the mistake.
+    #[must_use]
+    pub fn planted(&self, scenario: Scenario) -> Rc<Scenario> {
+        Rc::new(Scenario { system: self.flaw, ..scenario })
+    }
+}
+
+/// Everything that is there: the field's first, in the order of its rows, then what only the contract tells of.
+#[must_use]
+pub fn exhibits() -> Vec<Exhibit> {
+    let field = FIELD.iter().map(|(name, flaw)| {
+        let rows: Vec<&Row> = ROWS.iter().filter(|row| row.scenarios.contains(name)).collect();
+        Exhibit {
+            name: (*name).to_owned(),
+            kind: rows.first().map_or(OF_THE_CONTRACT, |row| row.kind),
+            rows: rows.iter().map(|row| row.id).collect(),
+            flaw: *flaw,
+            scenario: format!("field/{name}"),
+        }
+    });
+    let is_elsewhere = |flaw: &Flaw| FIELD.iter().any(|(_, known)| known == flaw);
+    let others = Flaw::ALL.iter().filter(|(flaw, _)| !is_elsewhere(flaw)).map(|(flaw, scenario)| Exhibit {
+        name: flaw.word(),
+        kind: OF_THE_CONTRACT,
+        rows: Vec::new(),
+        flaw: *flaw,
+        scenario: (*scenario).to_owned(),
+    });
+    field.chain(others).collect()
+}
+
+/// The seed with which hunt number `at` begins, counted from 0.
+#[must_use]
+pub const fn start(at: u64) -> u64 {
+    1 + at * STARTS_APART
+}
+
+/// The first failing run from `start` on, within `seeds` seeds.
+#[must_use]
+pub fn hunt(planted: &Rc<Scenario>, start: u64, seeds: u64) -> Option<Report> {
+    let mut reports = (start..start.saturating_add(seeds)).map(|seed| twin::run(planted, seed, false));
+    reports.find(|report| !report.has_passed())
+}
+
+/// What was found, made small.
+#[must_use]
+pub fn shrunk(planted: &Rc<Scenario>, found: &Report) -> Option<Shrunk> {
+    shrink::shrink(planted, found, shrink::RUNS_MAX)
+}
+
+/// The median of some numbers, the lower one of two; none of none.
+#[must_use]
+pub fn median<T: PartialOrd + Copy>(mut numbers: Vec<T>) -> Option<T> {
+    numbers.sort_by(|one, other| one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal));
+    numbers.get(numbers.len().saturating_sub(1) / 2).copied()
+}
