@@ -26,7 +26,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     if let Some(problem) = problem.as_mut().filter(|problem| problem.seed.is_some()) {
         problem.notes = measured(&entry, &report, &outcome).unwrap_or_default();
         if !args.after.no_shrink {
-            problem.notes.extend(automatic(&entry, &report, args.after.out.as_deref()));
+            problem.made.extend(automatic(&entry, &report, args.after.out.as_deref()));
         }
     }
     for unmet in &report.unmet {
@@ -89,7 +89,12 @@ fn measured(entry: &Entry, report: &Report, outcome: &Outcome) -> Option<Vec<Str
     Some(notes.into_iter().collect())
 }
 
-fn tell(output: &mut impl Write, report: &Report, verdict: &str, strategy: &str) -> io::Result<()> {
+pub(crate) fn tell(
+    output: &mut impl Write,
+    report: &Report,
+    verdict: &str,
+    strategy: &str,
+) -> io::Result<()> {
     let reached: Vec<_> = report.milestones.iter().map(|milestone| milestone.as_str()).collect();
     writeln!(output, "seed      {}", report.seed)?;
     writeln!(output, "hash      {:016x}", report.hash)?;
