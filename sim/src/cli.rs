@@ -99,7 +99,7 @@ enum Command {
   cargo sim fuzz
   cargo sim fuzz scenarios/storm.toml --time 60s
   cargo sim fuzz scenarios/storm.toml --start 1000 --seeds 5000 --json
-  cargo sim fuzz --seeds 9000 --shard 2/3 --seed-from $GIT_SHA --report 2.json
+  cargo sim fuzz --seeds 9000 --shard 2/3 --seed-from $GIT_SHA
   cargo sim fuzz --time 1h --resume fuzz.journal --junit junit.xml")]
     Fuzz(FuzzArgs),
     /// Judges the reports of a campaign's shards as one campaign.

@@ -8,7 +8,6 @@ use anyhow::Context;
 
 use super::folder::Entry;
 use super::shrink::automatic;
-use super::text::shell_word;
 use super::{panics, run};
 
 /// The shrunk scenario's name.
@@ -51,17 +50,15 @@ fn fill(entry: &Entry, report: &Report, folder: &Path) -> anyhow::Result<()> {
     for (name, content) in &report.files {
         put(folder, &Path::new("disks").join(inside(name)), content)?;
     }
-    put(folder, Path::new("replay.sh"), replay(entry, report.seed, folder).as_bytes())
+    put(folder, Path::new("replay.sh"), replay(entry, report.seed).as_bytes())
 }
 
-/// Commands for the top of the workspace.
-fn replay(entry: &Entry, seed: u64, folder: &Path) -> String {
-    let here = |name: &str| shell_word(&folder.join(name).display().to_string());
+/// A script for the top of the workspace.
+fn replay(entry: &Entry, seed: u64) -> String {
     let options = entry.options();
     format!(
-        "#!/bin/sh\n# From the top of the workspace. Here, without the shell: cargo sim run {} --seed {seed}{options} --trace\n\
-         exec cargo sim run \"$(dirname \"$0\")/scenario.toml\" --seed {seed}{options} --trace --no-shrink\n",
-        here("scenario.toml")
+        "#!/bin/sh\n# From the top of the workspace.\n\
+         exec cargo sim run \"$(dirname \"$0\")/scenario.toml\" --seed {seed}{options} --trace --no-shrink\n"
     )
 }
 

@@ -91,7 +91,6 @@ fn table(findings: &[Finding], details: bool) -> Table {
 fn summary(findings: &[Finding], abroad: &[Finding], shown: &Shown) -> String {
     let all = || findings.iter().chain(abroad);
     let count = findings.len();
-    let scenarios = if count == 1 { "1 scenario".to_owned() } else { format!("{count} scenarios") };
     // A scenario that fails on either net has failed once.
     let mut failed: Vec<_> =
         all().filter(|finding| finding.problem.is_some()).map(|finding| &finding.entry.path).collect();
@@ -100,8 +99,9 @@ fn summary(findings: &[Finding], abroad: &[Finding], shown: &Shown) -> String {
     let unrun = findings.iter().filter(|f| f.problem.is_none() && f.outcome.tally.seeds == 0).count();
     let unrun = if unrun == 0 { String::new() } else { format!(", {unrun} not run") };
     let verdict = match failed.len() {
-        0 => format!("{scenarios} held"),
-        failed => format!("{failed} of {scenarios} did not hold"),
+        0 if count == 1 => "1 scenario held".to_owned(),
+        0 => format!("{count} scenarios held"),
+        failed => format!("{failed} of {count} scenarios did not hold"),
     };
     let seeds = grouped(all().map(|finding| finding.outcome.tally.seeds).sum());
     format!("{verdict}{unrun}, {seeds} seeds{}, {} s", shown.about, shown.took.as_secs_f64().round())
