@@ -128,7 +128,7 @@ enum Command {
     ///
     /// `run` and `fuzz` do so by themselves after a failure. The file goes to regressions/ beside the scenario.
     #[command(after_help = "Example:
-  cargo sim shrink scenarios/canaries/finish-ignores-expiry.toml --seed 1 --out -")]
+  cargo sim shrink scenarios/canaries/finish-ignores-expiry.toml --out -")]
     Shrink(ShrinkArgs),
     /// Shows where in a failing run its failure becomes certain, and the nearest run that passes.
     ///
@@ -158,8 +158,8 @@ enum Command {
   dump
   reopen
 
-A result is {\"ok\":VALUE} or {\"error\":NAME}; on a terminal the \
-reason of an error is told on stderr, too.
+A result is {\"ok\":VALUE} or {\"error\":NAME}.
+On a terminal the reason of an error is told on stderr, too.
 
 Example:
   echo '{\"op\":\"claim\",\"owner\":\"w\",\"now_ms\":0}' | cargo sim exec")]
