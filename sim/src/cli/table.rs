@@ -1,6 +1,7 @@
 //! The table of a campaign, what is worth a line, and after it what is wrong.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ackward_sim::choice::Kind;
@@ -73,11 +74,12 @@ fn table(findings: &[Finding], details: bool) -> Table {
     } else {
         table.load_style(presets::ASCII_MARKDOWN).force_no_tty();
     }
+    let folder = if io::stdout().is_terminal() { common_folder(findings) } else { PathBuf::new() };
     let header: Vec<_> = if details { HEADER.into_iter().chain(DETAILS).collect() } else { HEADER.to_vec() };
     table.set_header(&header);
     let has_colour = has_colour();
     for finding in findings {
-        table.add_row(row(finding, details, has_colour));
+        table.add_row(row(finding, &folder, details, has_colour));
     }
     for (at, _) in header.iter().enumerate().filter(|(_, name)| NUMBERS.contains(name)) {
         if let Some(column) = table.column_mut(at) {
@@ -117,7 +119,7 @@ fn print_share(output: &mut impl Write, findings: &[Finding]) -> io::Result<()> 
     writeln!(output, "with {net} as the net: {scenarios} scenarios, {seeds} seeds, {verdict}")
 }
 
-fn row(finding: &Finding, details: bool, has_colour: bool) -> Vec<Cell> {
+fn row(finding: &Finding, folder: &Path, details: bool, has_colour: bool) -> Vec<Cell> {
     let Finding { entry, outcome, problem } = finding;
     let tally = &outcome.tally;
     let verdict = Cell::new(finding.word());
@@ -125,7 +127,7 @@ fn row(finding: &Finding, details: bool, has_colour: bool) -> Vec<Cell> {
     let verdict = if has_colour { verdict.fg(colour) } else { verdict };
     let per_second = tally.seeds as f64 / outcome.seconds.max(1e-6);
     let mut row = vec![
-        Cell::new(&entry.path),
+        Cell::new(name(&entry.path, folder)),
         Cell::new(grouped(tally.seeds)),
         Cell::new(grouped(per_second as u64)),
         verdict,
@@ -139,6 +141,23 @@ fn row(finding: &Finding, details: bool, has_colour: bool) -> Vec<Cell> {
         ]);
     }
     row
+}
+
+/// The folder that holds all of the scenarios.
+fn common_folder(findings: &[Finding]) -> PathBuf {
+    let mut folders = findings.iter().map(|finding| Path::new(&finding.entry.path).parent());
+    let mut common = folders.next().flatten().map_or_else(PathBuf::new, Path::to_owned);
+    for folder in folders {
+        while !folder.is_some_and(|folder| folder.starts_with(&common)) && common.pop() {}
+    }
+    common
+}
+
+/// On a terminal, which may be narrow, without what all have in common; elsewhere `folder` is empty, and it is a path
+/// to be copied.
+fn name(path: &str, folder: &Path) -> String {
+    let short = Path::new(path).strip_prefix(folder).ok().filter(|_| folder != Path::new(""));
+    short.map_or_else(|| path.to_owned(), |short| short.with_extension("").display().to_string())
 }
 
 /// `kill 12, stall 3`: how often each kind of fault had an effect.
