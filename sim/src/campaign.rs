@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::choice::{Kind, stable_hash};
@@ -15,7 +16,7 @@ use crate::strategy::Strategist;
 const FAILURES_KEPT: usize = 5;
 
 /// A seed that failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     /// The seed.
     pub seed: u64,
@@ -28,7 +29,7 @@ pub struct Failure {
 }
 
 /// How often a property was broken.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Broken {
     /// In how many seeds it was broken first.
     pub seeds: u64,
@@ -72,6 +73,10 @@ pub struct Tally {
     pub seeds: u64,
     /// The hashes of their runs.
     pub hashes: BTreeSet<u64>,
+    /// A sum, modulo 2⁶⁴, over a hash of every seed together with its run: two tallies have the same sum where every
+    /// seed gave the same run in both, whatever their order.
+    #[serde(default)]
+    pub runs: u64,
     /// Virtual time of all runs, in microseconds.
     pub virtual_us: u64,
     /// Milestones reached, as [`Milestones::bits`].
@@ -101,6 +106,8 @@ impl Tally {
     pub fn add(&mut self, report: &Report) {
         self.seeds += 1;
         self.hashes.insert(report.hash);
+        let run = [report.seed.to_be_bytes(), report.hash.to_be_bytes()].concat();
+        self.runs = self.runs.wrapping_add(stable_hash(&run));
         self.sample = self.sample.max(Some(Sample { seed: report.seed, hash: report.hash }));
         self.virtual_us += report.at_us.unsigned_abs();
         self.milestones |= report.milestones.bits();
@@ -126,10 +133,19 @@ impl Tally {
         }
     }
 
+    /// In how many seeds a property was broken first that is not the one expected to break.
+    #[must_use]
+    pub fn unexpected(&self, scenario: &Scenario) -> u64 {
+        let expected = scenario.expect.fails.as_ref();
+        let unexpected = self.broken.iter().filter(|(property, _)| Some(*property) != expected);
+        unexpected.map(|(_, broken)| broken.seeds).sum()
+    }
+
     /// Adds another tally; the order of merging does not matter.
     pub fn merge(&mut self, other: Self) {
         self.seeds += other.seeds;
         self.hashes.extend(other.hashes);
+        self.runs = self.runs.wrapping_add(other.runs);
         self.virtual_us += other.virtual_us;
         self.milestones |= other.milestones;
         for (sum, more) in [(&mut self.chosen, other.chosen), (&mut self.effective, other.effective)] {
@@ -212,16 +228,29 @@ impl Tally {
 /// and must give the same hash.
 #[must_use]
 pub fn run_seeds<S: System>(scenario: &Rc<Scenario>, start: u64, count: u64) -> Tally {
-    tally(start, count, |seed| scene::run_system::<S>(scenario, seed, false))
+    tally(start, count, |seed| scene::run_system::<S>(scenario, seed, false), || true)
 }
 
 /// As [`run_seeds`], by a strategy and on the system that the scenario names. A share of the seeds, chosen by their
 /// numbers alone, is run a second time, warm, and listed to be compared with cold runs.
 #[must_use]
 pub fn run_named(strategist: &Strategist, start: u64, count: u64, xray: Share) -> Tally {
+    run_while(strategist, start, count, xray, || true)
+}
+
+/// As [`run_named`], but before each seed after the first it is asked whether to go on; where not, the seeds so far are
+/// what was run.
+#[must_use]
+pub fn run_while(
+    strategist: &Strategist,
+    start: u64,
+    count: u64,
+    xray: Share,
+    goes_on: impl Fn() -> bool,
+) -> Tally {
     let run = |seed| strategist.run(seed, false);
-    let mut tally = tally(start, count, run);
-    for seed in (start..start.saturating_add(count)).filter(|seed| xray.takes(*seed)) {
+    let mut tally = tally(start, count, run, goes_on);
+    for seed in (start..start.saturating_add(tally.seeds)).filter(|seed| xray.takes(*seed)) {
         let first = strategist.run(seed, false).hash;
         if first != run(seed).hash {
             tally.nondeterministic.push(seed);
@@ -231,15 +260,18 @@ pub fn run_named(strategist: &Strategist, start: u64, count: u64, xray: Share) -
     tally
 }
 
-fn tally(start: u64, count: u64, run: impl Fn(u64) -> Report) -> Tally {
+fn tally(start: u64, count: u64, run: impl Fn(u64) -> Report, goes_on: impl Fn() -> bool) -> Tally {
     let mut tally = Tally::default();
     let mut first = None;
     for seed in start..start.saturating_add(count) {
+        if seed > start && !goes_on() {
+            break;
+        }
         let report = run(seed);
         first = first.or(Some(report.hash));
         tally.add(&report);
     }
-    if count > 1 && first.is_some_and(|hash| run(start).hash != hash) {
+    if tally.seeds > 1 && first.is_some_and(|hash| run(start).hash != hash) {
         tally.nondeterministic.push(start);
     }
     tally

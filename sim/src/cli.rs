@@ -8,17 +8,25 @@
 )]
 
 mod bench;
+mod bundle;
 mod child;
+mod ci;
 mod explain;
 mod explore;
 mod folder;
 mod fuzz;
+mod journal;
 mod json;
+mod junit;
+mod merge;
 mod outcome;
 mod panics;
 mod pool;
 mod progress;
+mod ranges;
 mod run;
+mod schema;
+mod shard;
 mod shrink;
 mod table;
 mod text;
@@ -63,7 +71,8 @@ pub(crate) enum Exit {
 #[command(name = "cargo sim", bin_name = "cargo sim", version, max_term_width = 100)]
 #[command(after_help = "Exit codes:
   0  every property held
-  1  a property failed, something expected was never reached, or a canary was not caught
+  1  a property failed, something expected was never reached, or a canary
+     was not caught
   2  the arguments or a scenario file are wrong
   3  the same seed did not give the same run
 
@@ -90,21 +99,37 @@ enum Command {
     #[command(after_help = "Examples:
   cargo sim fuzz
   cargo sim fuzz scenarios/storm.toml --time 60s
-  cargo sim fuzz scenarios/storm.toml --start 1000 --seeds 5000 --jobs 2 --json")]
+  cargo sim fuzz scenarios/storm.toml --start 1000 --seeds 5000 --json
+  cargo sim fuzz --seeds 9000 --shard 2/3 --seed-from $GIT_SHA
+  cargo sim fuzz --time 1h --resume fuzz.journal --junit junit.xml")]
     Fuzz(FuzzArgs),
+    /// Judges the reports of a campaign's shards as one campaign.
+    ///
+    /// Every seed counts once: overlapping reports, missing shards and different texts of a scenario are refused.
+    #[command(after_help = "Example:
+  cargo sim merge shard-*.json --report all.json --junit junit.xml")]
+    Merge(merge::MergeArgs),
+    /// Prints the JSON Schema of scenario files, or of results.
+    #[command(after_help = "Example:
+  cargo sim schema scenario > scenario.schema.json")]
+    Schema {
+        /// What the schema is of.
+        #[arg(value_enum)]
+        of: schema::Of,
+    },
     /// Runs every run of a scenario with at most K deviations: kills, power cuts, errors, preemptions, lost messages.
     ///
     /// It ends with "complete to depth K", or with the first failure, which has the fewest deviations that one
     /// can have.
     #[command(after_help = "Examples:
   cargo sim explore scenarios/two-workers-one-job.toml --depth 1 --states
-  cargo sim explore scenarios/two-workers-one-job.toml --depth 2 --kinds kill,power-cut")]
+  cargo sim explore scenarios/storm.toml --depth 2 --kinds kill,power-cut")]
     Explore(ExploreArgs),
     /// Makes a failing run small and writes it as a scenario file of its own.
     ///
     /// `run` and `fuzz` do so by themselves after a failure. The file goes to regressions/ beside the scenario.
     #[command(after_help = "Example:
-  cargo sim shrink scenarios/canaries/finish-ignores-expiry.toml --seed 1 --out -")]
+  cargo sim shrink scenarios/canaries/finish-ignores-expiry.toml --out -")]
     Shrink(ShrinkArgs),
     /// Shows where in a failing run its failure becomes certain, and the nearest run that passes.
     ///
@@ -118,19 +143,27 @@ enum Command {
     Verify(VerifyArgs),
     /// Reads one JSON operation a line and prints one JSON result a line, on real SQLite files.
     #[command(after_help = "Operations and their arguments ([] is optional):
-  enqueue id qty now_ms ttl_ms [max_attempts]      apply_event seq delta
-  claim owner now_ms [lease_ms]                    consume_line line_hex
-  finish ticket outcome now_ms [delay_ms]          parse_line line_hex
-  redrive id now_ms ttl_ms note                    replay events last limit
-  renew ticket now_ms [lease_ms]                   state
-  release ticket now_ms                            dump
-  run_once owner clock send jitter [lease_ms]      reopen
+  enqueue id qty now_ms ttl_ms [max_attempts]
+  claim owner now_ms [lease_ms]
+  finish ticket outcome now_ms [delay_ms]
+  redrive id now_ms ttl_ms note
+  renew ticket now_ms [lease_ms]
+  release ticket now_ms
+  run_once owner clock send jitter [lease_ms]
   retry_delay attempt base_ms cap_ms jitter
+  apply_event seq delta
+  consume_line line_hex
+  parse_line line_hex
+  replay events last limit
+  state
+  dump
+  reopen
 
-A result is {\"ok\":VALUE} or {\"error\":NAME}; on a terminal the reason of an error is told on stderr, too.
+A result is {\"ok\":VALUE} or {\"error\":NAME}.
+On a terminal the reason of an error is told on stderr, too.
 
 Example:
-  echo '{\"op\":\"claim\",\"owner\":\"worker-a\",\"now_ms\":0}' | cargo sim exec")]
+  echo '{\"op\":\"claim\",\"owner\":\"w\",\"now_ms\":0}' | cargo sim exec")]
     Exec {
         /// Keep and reuse DIR/queue.db and DIR/store.db; without it the files are temporary.
         #[arg(long, value_name = "DIR")]
@@ -152,7 +185,7 @@ Example:
     Zoo(zoo::ZooArgs),
     /// Prints a completion script for a shell.
     #[command(after_help = "Example:
-  cargo sim completions bash > ~/.local/share/bash-completion/completions/ackward-sim")]
+  source <(cargo sim completions bash)")]
     Completions {
         /// The shell.
         shell: Shell,
@@ -295,6 +328,11 @@ struct FuzzArgs {
     /// Fail where a kind of fault that is switched on never had an effect.
     #[arg(long)]
     strict: bool,
+    /// Print all columns of the table: distinct runs, simulated time, faults, what was reached.
+    #[arg(long, conflicts_with = "json")]
+    details: bool,
+    #[command(flatten)]
+    ci: ci::CiArgs,
 }
 
 /// How a seed is run.
@@ -322,7 +360,7 @@ struct AfterArgs {
 
 /// Runs the command line of this process.
 pub(crate) fn main() -> ExitCode {
-    let exit = match command(Cli::parse()) {
+    let exit = match Cli::try_parse().map_or_else(unparsed, command) {
         Ok(exit) => exit,
         // Whoever reads the output has seen enough.
         Err(error) if is_broken_pipe(&error) => Exit::Held,
@@ -335,12 +373,24 @@ pub(crate) fn main() -> ExitCode {
     ExitCode::from(exit as u8)
 }
 
+/// What was wrong with the arguments, or the help that was asked for.
+fn unparsed(error: clap::Error) -> anyhow::Result<Exit> {
+    if error.use_stderr() {
+        error.exit();
+    }
+    error.print()?;
+    io::stdout().flush()?;
+    Ok(Exit::Held)
+}
+
 fn command(cli: Cli) -> anyhow::Result<Exit> {
     let folder = cli.scenarios.as_deref();
     match cli.command {
         None => fuzz::default_campaign(folder),
         Some(Command::Run(args)) => run::run(&args),
         Some(Command::Fuzz(args)) => fuzz::fuzz(folder, &args),
+        Some(Command::Merge(args)) => merge::merge(&args),
+        Some(Command::Schema { of }) => schema::schema(of),
         Some(Command::Explore(args)) => explore::explore(&args),
         Some(Command::Shrink(args)) => shrink::shrink(&args),
         Some(Command::Explain(args)) => explain::explain(&args),

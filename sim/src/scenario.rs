@@ -10,6 +10,7 @@ mod faults;
 mod field;
 mod flaw;
 mod outcome;
+mod schema;
 pub mod vocabulary;
 mod write;
 
@@ -18,6 +19,7 @@ use std::path::Path;
 
 use ackward::rules::{Attempts, Event, Lease, Name, Qty, Ttl};
 use ackward::storage::Durability;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::choice::{Action, Deviation, PointName};
@@ -30,24 +32,29 @@ pub use outcome::{ConsumerOutcome, Count, JobOutcome};
 const FILE_LEN_MAX: u64 = 1 << 20;
 
 /// A validated scenario.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// What the scenario shows: one line of 1 to 300 characters. Required.
     #[serde(with = "field::sentence")]
+    #[schemars(schema_with = "schema::sentence")]
     pub about: String,
     /// When faults stop, in ms of virtual time, 1 to 3,600,000; afterwards the run must settle. Default
     /// 60,000.
     #[serde(with = "field::duration", default = "field::duration::default")]
+    #[schemars(schema_with = "field::duration::schema")]
     pub duration_ms: i64,
     /// Durability of the queue file: `full` (default) or `extra`.
     #[serde(with = "field::durability", default = "field::durability::default")]
+    #[schemars(schema_with = "schema::durability")]
     pub durability: Durability,
     /// What is run: `real` (default), or a twin with one mistake, of [`Flaw::ALL`], such as `finish-ignores-expiry`.
     #[serde(with = "field::system", default)]
+    #[schemars(schema_with = "schema::system")]
     pub system: Flaw,
     /// What carries the connections: `built-in` (default) or `turmoil`.
     #[serde(with = "field::net", default)]
+    #[schemars(schema_with = "schema::net")]
     pub net: Net,
     /// Jobs and when they arrive, `[[job]]`; with workers at least one, at most 10,000 in all. The same id may arrive twice.
     #[serde(rename = "job", default)]
@@ -109,62 +116,77 @@ impl Net {
 }
 
 /// A job, or several like it, that the producer enqueues.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
     /// The identifier (Q1). Required. With `count` above 1 the jobs are `id-1`, `id-2`, …
     #[serde(with = "field::name")]
+    #[schemars(schema_with = "schema::name")]
     pub id: Name,
     /// The quantity, 1 to 1000. Default 1.
     #[serde(with = "field::qty", default = "field::qty::default")]
+    #[schemars(schema_with = "field::qty::schema")]
     pub qty: Qty,
     /// When the first one arrives, in ms from the start, 0 to `duration_ms`. Default 0.
     #[serde(with = "field::moment", default = "field::moment::default")]
+    #[schemars(schema_with = "field::moment::schema")]
     pub at_ms: i64,
     /// The time to live, in ms, 1 to 60,000. Default 30,000.
     #[serde(with = "field::ttl", default = "field::ttl::default")]
+    #[schemars(schema_with = "field::ttl::schema")]
     pub ttl_ms: Ttl,
     /// The budget of attempts, 1 to 16. Default 3.
     #[serde(with = "field::attempts", default = "field::attempts::default")]
+    #[schemars(schema_with = "field::attempts::schema")]
     pub max_attempts: Attempts,
     /// How many such jobs, 1 to 10,000. Default 1.
     #[serde(with = "field::job_count", default = "field::job_count::default")]
+    #[schemars(schema_with = "field::job_count::schema")]
     pub count: i64,
     /// The time between two of them, in ms, 0 to 3,600,000. Default 0.
     #[serde(with = "field::moment", default = "field::moment::default")]
+    #[schemars(schema_with = "field::moment::schema")]
     pub every_ms: i64,
 }
 
 /// A worker process, or several like it, on the queue's machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Worker {
     /// The process's name, and its owner name in the queue (Q1); unique, not one of
     /// [`vocabulary::PROCESSES`]. Required. With `count` above 1 the workers are `name-1`, `name-2`, …
     #[serde(with = "field::name")]
+    #[schemars(schema_with = "schema::name")]
     pub name: Name,
     /// The lease that it takes, in ms, 1 to 60,000. Default 1000.
     #[serde(with = "field::lease", default = "field::lease::default")]
+    #[schemars(schema_with = "field::lease::schema")]
     pub lease_ms: Lease,
     /// How long it waits where it found nothing, in ms, 1 to 60,000. Default 100.
     #[serde(with = "field::poll", default = "field::poll::default")]
+    #[schemars(schema_with = "field::poll::schema")]
     pub poll_ms: i64,
     /// How far its clock is ahead (or behind, below 0), in ms, −600,000 to 600,000. Default 0. Where all workers
     /// are more than two minutes behind, jobs are not done in time, and the run does not settle.
     #[serde(with = "field::skew", default = "field::skew::default")]
+    #[schemars(schema_with = "field::skew::schema")]
     pub clock_skew_ms: i64,
     /// How long after a kill it starts again, in ms, 0 to 600,000. Default 500.
     #[serde(with = "field::restart_after", default = "field::restart_after::default")]
+    #[schemars(schema_with = "field::restart_after::schema")]
     pub restart_after_ms: i64,
     /// How often it starts again, 0 to 1000. Default 10.
     #[serde(with = "field::restarts", default = "field::restarts::default")]
+    #[schemars(schema_with = "field::restarts::schema")]
     pub restarts: i64,
     /// How long SQLite waits for a lock before the worker loop tries again by itself, in ms, 0 to 1000. Default 0,
     /// as in production.
     #[serde(with = "field::busy_timeout", default = "field::busy_timeout::default")]
+    #[schemars(schema_with = "field::busy_timeout::schema")]
     pub busy_timeout_ms: i64,
     /// How many jobs it delivers side by side, 1 to 8; a courier always 1. Default 1.
     #[serde(with = "field::slots", default = "field::slots::default")]
+    #[schemars(schema_with = "field::slots::schema")]
     pub slots: i64,
     /// Whether it delivers one job after the other without renewing its leases, instead of running the worker
     /// loop. Default false.
@@ -172,27 +194,33 @@ pub struct Worker {
     pub courier: bool,
     /// How many such workers, 1 to 64. Default 1.
     #[serde(with = "field::worker_count", default = "field::worker_count::default")]
+    #[schemars(schema_with = "field::worker_count::schema")]
     pub count: i64,
 }
 
 /// The publisher of a stream and its log.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Publisher {
     /// How many events the log holds at the beginning, 0 to 100,000. Default 0.
     #[serde(with = "field::events", default = "field::events::default")]
+    #[schemars(schema_with = "field::events::schema")]
     pub events: i64,
     /// The number of the first of them, 0 to 1,000,000: above 0 the log has lost what came before. Default 0.
     #[serde(with = "field::first", default = "field::first::default")]
+    #[schemars(schema_with = "field::first::schema")]
     pub first: i64,
     /// How many events are appended later, 0 to 100,000. Default 0.
     #[serde(with = "field::grow", default = "field::grow::default")]
+    #[schemars(schema_with = "field::grow::schema")]
     pub grow: i64,
     /// The time between two of those, in ms, 1 to 60,000. Default 100.
     #[serde(with = "field::poll", default = "field::poll::default")]
+    #[schemars(schema_with = "field::poll::schema")]
     pub grow_every_ms: i64,
     /// How long it waits for its consumer each time, in ms, 1 to 60,000. Default 2000.
     #[serde(with = "field::timeout", default = "field::timeout::default")]
+    #[schemars(schema_with = "field::timeout::schema")]
     pub timeout_ms: i64,
     /// Whether it breaks the rules of the stream, by the fault `bad_line`. Default false.
     #[serde(default)]
@@ -200,26 +228,31 @@ pub struct Publisher {
 }
 
 /// A consumer process, or several like it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Consumer {
     /// The process's name (Q1); unique. Required.
     #[serde(with = "field::name")]
+    #[schemars(schema_with = "schema::name")]
     pub name: Name,
     /// Its store's file; the same for two consumers is a mistake that must do no harm. Default `NAME.db`.
     #[serde(with = "field::optional_name", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::name")]
     pub store: Option<Name>,
     /// The limit on each of its waits, in ms, 1 to 60,000. Default 2000.
     #[serde(with = "field::timeout", default = "field::timeout::default")]
+    #[schemars(schema_with = "field::timeout::schema")]
     pub timeout_ms: i64,
     /// Whether lines that arrived together share a transaction. Default true.
     #[serde(default = "field::yes")]
     pub group: bool,
     /// How long after a kill it starts again, in ms, 0 to 600,000. Default 500.
     #[serde(with = "field::restart_after", default = "field::restart_after::default")]
+    #[schemars(schema_with = "field::restart_after::schema")]
     pub restart_after_ms: i64,
     /// How often it starts again, 0 to 1000. Default 10.
     #[serde(with = "field::restarts", default = "field::restarts::default")]
+    #[schemars(schema_with = "field::restarts::schema")]
     pub restarts: i64,
 }
 
@@ -232,26 +265,32 @@ impl Consumer {
 }
 
 /// The receiver and the sender's patience with it. Its inbox is a SQLite file on its own machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Receiver {
     /// How long it works on a group of requests, in ms, 0 to 60,000. Default 5.
     #[serde(with = "field::service", default = "field::service::default")]
+    #[schemars(schema_with = "field::service::schema")]
     pub service_ms: i64,
     /// How long a sender waits for its reply, in ms, 1 to 60,000. Default 2000.
     #[serde(with = "field::timeout", default = "field::timeout::default")]
+    #[schemars(schema_with = "field::timeout::schema")]
     pub timeout_ms: i64,
     /// How long it waits for a request, in ms, 1 to 60,000. Default 2000.
     #[serde(with = "field::timeout", default = "field::timeout::default")]
+    #[schemars(schema_with = "field::timeout::schema")]
     pub head_timeout_ms: i64,
     /// Connections that it serves at once, 1 to 1000. Default 64.
     #[serde(with = "field::connections", default = "field::connections::default")]
+    #[schemars(schema_with = "field::connections::schema")]
     pub connections_max: i64,
     /// The most events that share a transaction, 1 to 6. Default 4.
     #[serde(with = "field::group", default = "field::group::default")]
+    #[schemars(schema_with = "field::group::schema")]
     pub group_max: i64,
     /// Connections that somebody keeps busy with requests that never end, 0 to 16. Default 0.
     #[serde(with = "field::lorises", default = "field::lorises::default")]
+    #[schemars(schema_with = "field::lorises::schema")]
     pub lorises: i64,
 }
 
@@ -269,20 +308,24 @@ impl Default for Receiver {
 }
 
 /// An operator's redrive; where the job is not dead by then, it is refused (Q43) and nothing happens.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Redrive {
     /// The job, one that arrives in this scenario. Required.
     #[serde(with = "field::name")]
+    #[schemars(schema_with = "schema::name")]
     pub job: Name,
     /// When, in ms from the start, 0 to `duration_ms`. Required.
     #[serde(with = "field::moment")]
+    #[schemars(schema_with = "field::moment::schema")]
     pub at_ms: i64,
     /// The new time to live, in ms, 1 to 60,000. Default 30,000.
     #[serde(with = "field::ttl", default = "field::ttl::default")]
+    #[schemars(schema_with = "field::ttl::schema")]
     pub ttl_ms: Ttl,
     /// Why (Q1). Default `redriven`.
     #[serde(with = "field::name", default = "field::note_default")]
+    #[schemars(schema_with = "schema::name")]
     pub note: Name,
     /// Which of two operators does it, 1 or 2: each does its redrives one after the other. Default 1.
     #[serde(with = "field::operator", default = "field::operator::default")]
@@ -290,17 +333,20 @@ pub struct Redrive {
 }
 
 /// What the runs must show.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
     /// What must be reached at least once within `seeds` seeds, of [`vocabulary::SOMETIMES`]. Default none.
     #[serde(with = "field::sometimes", default)]
+    #[schemars(schema_with = "schema::sometimes")]
     pub sometimes: Vec<String>,
     /// After how many seeds `sometimes` is judged, 1 to 1,000,000. Default 500.
     #[serde(with = "field::seeds", default = "field::seeds::default")]
+    #[schemars(schema_with = "field::seeds::schema")]
     pub seeds: i64,
     /// The property that must fail, of [`vocabulary::properties`]: for canaries, whose bug must be found.
     #[serde(with = "field::fails", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::fails")]
     pub fails: Option<String>,
     /// What must have become of jobs at the end of every run, `[[expect.job]]`.
     #[serde(rename = "job", default, skip_serializing_if = "Vec::is_empty")]
@@ -334,7 +380,7 @@ impl Scenario {
     /// Reads a scenario file.
     ///
     /// # Errors
-    /// [`ScenarioError`] where it cannot be read, is larger than 1 MiB, or is no valid scenario.
+    /// [`ScenarioError`] where it cannot be read, is a named pipe, is larger than 1 MiB, or is no valid scenario.
     pub fn load(path: &Path) -> Result<Self, ScenarioError> {
         Self::load_with_text(path).map(|(scenario, _)| scenario)
     }
@@ -345,6 +391,13 @@ impl Scenario {
     /// As [`Scenario::load`].
     pub fn load_with_text(path: &Path) -> Result<(Self, String), ScenarioError> {
         let file = path.display().to_string();
+        if is_named_pipe(path) {
+            return Err(ScenarioError::at_start(
+                &file,
+                "the file is a named pipe, which could block for ever; allowed: a regular file, or a pipe of the \
+                 shell such as <(...)",
+            ));
+        }
         let mut bytes = Vec::new();
         let read =
             std::fs::File::open(path).and_then(|file| file.take(FILE_LEN_MAX + 1).read_to_end(&mut bytes));
@@ -448,6 +501,20 @@ impl Scenario {
         }
         names
     }
+}
+
+/// Whether opening it would wait for somebody who writes. The shell's own pipes (`/dev/fd/63`) lead to nothing that
+/// has a name in the file system.
+#[cfg(unix)]
+fn is_named_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
+        && path.canonicalize().is_ok()
+}
+
+#[cfg(not(unix))]
+fn is_named_pipe(_: &Path) -> bool {
+    false
 }
 
 /// The name of one of `count`, counted from 0; none where it would be too long, which [`check`] refuses.

@@ -78,6 +78,9 @@ pub struct Report {
     pub events: Vec<Event>,
     /// All rows without times, and how each process ended.
     pub final_state: String,
+    /// The files of all machines as their programs saw them at the end, `machine/name`; only where every call was
+    /// recorded.
+    pub files: Vec<(String, Vec<u8>)>,
 }
 
 impl Report {
@@ -185,10 +188,11 @@ pub fn run_with<S: System, C: Chooser + 'static>(
                 && current().is_some_and(|world| stage.has_receiver(&world))
                 && stream::has_caught_up(&stage, &judges.borrow()))
     });
+    let files = if recording == Recording::Calls { simulation.files() } else { Vec::new() };
     let end = simulation.finish(hit_limit);
     judge::install(outer);
     stream::check(&stage, &mut judges.borrow_mut(), end.at_us);
-    report(scenario, seed, end, &judges)
+    Report { files, ..report(scenario, seed, end, &judges) }
 }
 
 impl Stage {
@@ -344,6 +348,7 @@ fn report(scenario: &Scenario, seed: u64, end: End, judges: &Rc<RefCell<Judges>>
         unmet: Vec::new(),
         final_state: finale::text(&judges, &end.processes),
         events: end.events,
+        files: Vec::new(),
     }
 }
 

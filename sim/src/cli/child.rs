@@ -6,7 +6,8 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::rc::Rc;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
 
 use ackward_sim::campaign::{self, Share, Tally};
 use ackward_sim::computer::Recording;
@@ -35,8 +36,8 @@ struct Request {
 /// Which runs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Work {
-    /// A range of seeds.
-    Seeds { start: u64, count: u64, xray: Share },
+    /// A range of seeds; after `limit_ms` no other one is begun.
+    Seeds { start: u64, count: u64, xray: Share, limit_ms: Option<u64> },
     /// One seed with every call, to be compared with another process's.
     Story { seed: u64 },
     /// Paths of the exhaustive search.
@@ -61,7 +62,7 @@ pub(crate) type Told = (i64, String, String);
 
 /// A running child.
 pub(crate) struct Child {
-    process: std::process::Child,
+    process: Arc<Mutex<std::process::Child>>,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
@@ -78,7 +79,12 @@ impl Child {
             .context("starting a child process")?;
         let input = process.stdin.take().context("a child's standard input")?;
         let output = BufReader::new(process.stdout.take().context("a child's standard output")?);
-        Ok(Self { process, input, output })
+        Ok(Self { process: Arc::new(Mutex::new(process)), input, output })
+    }
+
+    /// What ends it from another thread.
+    pub(crate) fn killer(&self) -> Killer {
+        Killer(Arc::clone(&self.process))
     }
 
     /// Runs seeds. An error says how the child died; it is of no use any more.
@@ -89,7 +95,20 @@ impl Child {
         count: u64,
         xray: Share,
     ) -> Result<Tally, String> {
-        match self.ask(entry, Work::Seeds { start, count, xray })? {
+        self.run_within(entry, start, count, xray, None)
+    }
+
+    /// As [`Child::run`]; once `limit` is over no other seed is begun.
+    pub(crate) fn run_within(
+        &mut self,
+        entry: &Entry,
+        start: u64,
+        count: u64,
+        xray: Share,
+        limit: Option<Duration>,
+    ) -> Result<Tally, String> {
+        let limit_ms = limit.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+        match self.ask(entry, Work::Seeds { start, count, xray, limit_ms })? {
             Answer::Tally(tally) => Ok(*tally),
             _ => Err("a child process answered something else".to_owned()),
         }
@@ -118,8 +137,14 @@ impl Child {
         match self.exchange(&request) {
             Ok(Some(Answer::Panicked(text))) => Err(text),
             Ok(Some(answer)) => Ok(answer),
-            Ok(None) | Err(_) => Err(self.process.wait().map_or_else(|error| error.to_string(), died)),
+            Ok(None) | Err(_) => Err(self.wait()),
         }
+    }
+
+    /// How it died.
+    fn wait(&self) -> String {
+        let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        process.wait().map_or_else(|error| error.to_string(), died)
     }
 
     /// `None` where the child is gone.
@@ -138,9 +163,19 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
+        self.killer().kill();
+        self.wait();
+    }
+}
+
+/// Ends a child.
+pub(crate) struct Killer(Arc<Mutex<std::process::Child>>);
+
+impl Killer {
+    /// Ends it now; whoever waits for its answer learns that it died.
+    pub(crate) fn kill(&self) {
         // It may have ended already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).kill();
     }
 }
 
@@ -151,8 +186,11 @@ fn died(status: ExitStatus) -> String {
 fn answer(strategist: &Strategist, work: Work) -> Answer {
     let scenario = strategist.scenario();
     match work {
-        Work::Seeds { start, count, xray } => {
-            Answer::Tally(Box::new(campaign::run_named(strategist, start, count, xray)))
+        Work::Seeds { start, count, xray, limit_ms } => {
+            let began = Instant::now();
+            let limit = Duration::from_millis(limit_ms.unwrap_or(u64::MAX));
+            let tally = campaign::run_while(strategist, start, count, xray, || began.elapsed() < limit);
+            Answer::Tally(Box::new(tally))
         }
         Work::Story { seed } => {
             let events = strategist.run(seed, Recording::Calls).events;

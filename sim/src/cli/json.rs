@@ -4,87 +4,184 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use ackward_sim::campaign::{Broken, Failure};
+use ackward_sim::campaign::{Broken, Failure, Tally};
 use ackward_sim::choice::Kind;
 use ackward_sim::scene::Report;
-use serde::Serialize;
+use ackward_sim::strategy::Strategy;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::folder::Entry;
 use super::fuzz::Finding;
 use super::outcome::{Cold, Death, Outcome, Problem};
+use super::ranges::Ranges;
+use super::shard::Shard;
 
-#[derive(Serialize)]
-struct Campaign<'a> {
+/// What came of a campaign: `cargo sim fuzz --json`, `--report FILE`, `cargo sim merge`.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Campaign<'a> {
+    /// `held` or `failed`.
     verdict: &'a str,
+    /// Each scenario, in the order in which they were run.
     scenarios: Vec<ScenarioJson<'a>>,
     /// The only part that differs from one time to the next.
     timings: Timings<'a>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ScenarioJson<'a> {
+    /// The file's path.
     file: &'a str,
+    /// What carried the connections.
     net: &'static str,
+    /// The word for what came of it, such as `held`, `caught at seed 7`, `broke effect-once`, `not run`.
     verdict: String,
+    /// What is wrong first, where anything is.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<ProblemJson<'a>>,
+    /// How many seeds were run.
     seeds: u64,
+    /// Which: ranges of first seed and count.
+    ranges: &'a Ranges,
+    /// A sum over all seeds with the hashes of their runs, 16 hexadecimal digits: equal where every seed gave the same
+    /// run.
+    runs: String,
+    /// How many of the runs were distinct.
     distinct_runs: usize,
+    /// Virtual time of all runs, in microseconds.
     simulated_us: u64,
+    /// Faults by their kind.
     faults: BTreeMap<&'static str, Fault>,
+    /// Kinds of faults that are switched on and never had an effect.
     inert: Vec<&'static str>,
+    /// Milestones that were reached.
     reached: Vec<&'static str>,
+    /// What is expected and was not reached although enough seeds were run.
     missing: Vec<&'a str>,
     /// What is expected and was not reached, also where too few seeds were run to judge it.
     unreached: Vec<&'a str>,
+    /// How many seeds failed.
     failed: u64,
+    /// Every property that was broken first in some seed.
     broken: &'a BTreeMap<String, Broken>,
+    /// The first seeds that failed.
     failures: &'a [Failure],
     /// Deviations of the scenario that did not happen, and in how many seeds.
     unmet: &'a BTreeMap<String, u64>,
+    /// Chunks of seeds whose process died.
     deaths: &'a [Death],
+    /// Chunks that still ran when time was up and are not counted: first seed and count.
+    given_up: &'a [(u64, u64)],
+    /// Seeds whose second run differed from the first.
     nondeterministic: &'a [u64],
+    /// A seed whose run in a fresh process differed.
     cold: Option<Cold>,
+    /// What `cargo sim merge` needs beside; in files only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<Part>,
 }
 
-#[derive(Serialize)]
+/// What `cargo sim merge` needs of a scenario to judge several campaigns as one.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Part {
+    /// The scenario file's text.
+    pub(crate) text: String,
+    /// How seeds became answers.
+    #[schemars(with = "String")]
+    pub(crate) strategy: Strategy,
+    /// What the seeds came to.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    pub(crate) tally: Tally,
+}
+
+#[derive(Serialize, JsonSchema)]
 struct ProblemJson<'a> {
+    /// What is wrong, on one line.
     what: &'a str,
+    /// More of it.
     detail: &'a str,
+    /// How often it strikes, or what differed.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     notes: &'a [String],
+    /// What it was shrunk to, and where its bundle is.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    made: &'a [String],
+    /// The command that shows it again.
     command: &'a str,
 }
 
-#[derive(Serialize)]
+/// A kind of fault.
+#[derive(Serialize, JsonSchema)]
 struct Fault {
+    /// How often it struck.
     chosen: u64,
+    /// How often that had an effect.
     effective: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Timings<'a> {
+    /// Real time of all, in seconds.
     seconds: f64,
+    /// The parts of the campaign that these are, such as `2/3`.
+    shards: Vec<String>,
+    /// Each scenario, in the same order.
     scenarios: Vec<Timing<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Timing<'a> {
+    /// The file's path.
     file: &'a str,
+    /// What carried the connections.
     net: &'static str,
+    /// Real time, in seconds.
     seconds: f64,
+    /// Seeds run in a second of it.
     seeds_per_second: f64,
 }
 
 /// Prints a campaign.
-pub(crate) fn findings(output: &mut impl Write, findings: &[Finding], took: Duration) -> io::Result<()> {
+pub(crate) fn findings(
+    output: &mut impl Write,
+    findings: &[Finding],
+    shards: &[Shard],
+    took: Duration,
+) -> io::Result<()> {
+    print(output, &campaign(findings, shards, took, |_| None))
+}
+
+/// Writes a campaign with what it takes to merge it.
+pub(crate) fn report(
+    output: &mut impl Write,
+    findings: &[Finding],
+    shards: &[Shard],
+    took: Duration,
+) -> io::Result<()> {
+    let part = |finding: &Finding| {
+        let Finding { entry, outcome, .. } = finding;
+        Some(Part { text: entry.text.clone(), strategy: entry.strategy, tally: outcome.tally.clone() })
+    };
+    print(output, &campaign(findings, shards, took, part))
+}
+
+fn campaign<'a>(
+    findings: &'a [Finding],
+    shards: &[Shard],
+    took: Duration,
+    part: impl Fn(&Finding) -> Option<Part>,
+) -> Campaign<'a> {
     let has_held = findings.iter().all(|finding| finding.problem.is_none());
-    let campaign = Campaign {
+    let scenario = |finding| ScenarioJson { part: part(finding), ..scenario(finding) };
+    Campaign {
         verdict: if has_held { "held" } else { "failed" },
         scenarios: findings.iter().map(scenario).collect(),
-        timings: Timings { seconds: took.as_secs_f64(), scenarios: findings.iter().map(timing).collect() },
-    };
-    print(output, &campaign)
+        timings: Timings {
+            seconds: took.as_secs_f64(),
+            shards: shards.iter().map(ToString::to_string).collect(),
+            scenarios: findings.iter().map(timing).collect(),
+        },
+    }
 }
 
 fn scenario(finding: &Finding) -> ScenarioJson<'_> {
@@ -98,9 +195,11 @@ fn scenario(finding: &Finding) -> ScenarioJson<'_> {
     ScenarioJson {
         file: &entry.path,
         net: entry.scenario.net.as_str(),
-        verdict: problem.as_ref().map_or_else(|| outcome.good_word(entry), |problem| problem.word.clone()),
+        verdict: finding.word(),
         problem: problem.as_ref().map(problem_json),
         seeds: tally.seeds,
+        ranges: &outcome.ranges,
+        runs: format!("{:016x}", tally.runs),
         distinct_runs: tally.hashes.len(),
         simulated_us: tally.virtual_us,
         faults: faults.filter(|(_, fault)| fault.chosen > 0).collect(),
@@ -113,14 +212,16 @@ fn scenario(finding: &Finding) -> ScenarioJson<'_> {
         failures: &tally.failures,
         unmet: &tally.unmet,
         deaths: &outcome.deaths,
+        given_up: &outcome.given_up,
         nondeterministic: &tally.nondeterministic,
         cold: outcome.cold,
+        part: None,
     }
 }
 
 fn problem_json(problem: &Problem) -> ProblemJson<'_> {
-    let Problem { what, detail, notes, command, .. } = problem;
-    ProblemJson { what, detail, notes, command }
+    let Problem { what, detail, notes, made, command, .. } = problem;
+    ProblemJson { what, detail, notes, made, command }
 }
 
 fn timing(finding: &Finding) -> Timing<'_> {

@@ -2,10 +2,12 @@
 
 use ackward_sim::campaign::{Broken, Tally};
 use ackward_sim::findability::HitRate;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::Exit;
 use super::folder::Entry;
+use super::ranges::Ranges;
 use super::text::{grouped, shell_word};
 
 /// What came of a scenario's seeds.
@@ -16,25 +18,37 @@ pub(crate) struct Outcome {
     pub(crate) deaths: Vec<Death>,
     /// A run in a fresh process that differed from the one before.
     pub(crate) cold: Option<Cold>,
+    /// The seeds that were run.
+    pub(crate) ranges: Ranges,
+    /// Chunks that still ran when time was up and were ended: first seed and count.
+    pub(crate) given_up: Vec<(u64, u64)>,
     /// Real time, in seconds.
     pub(crate) seconds: f64,
 }
 
 /// A chunk whose child died.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Death {
+    /// The first seed of the chunk.
     pub(crate) start: u64,
+    /// How many seeds it has.
     pub(crate) count: u64,
+    /// How the child ended.
     pub(crate) how: String,
 }
 
 /// The same seed in two processes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Cold {
+    /// The seed.
     pub(crate) seed: u64,
-    #[serde(serialize_with = "hex")]
+    /// The hash of its run among others, 16 hexadecimal digits.
+    #[serde(with = "hex")]
+    #[schemars(with = "String")]
     pub(crate) warm: u64,
-    #[serde(serialize_with = "hex")]
+    /// The hash of its run in a process of its own, 16 hexadecimal digits.
+    #[serde(with = "hex")]
+    #[schemars(with = "String")]
     pub(crate) cold: u64,
 }
 
@@ -50,8 +64,10 @@ pub(crate) struct Problem {
     pub(crate) detail: String,
     /// The seed that broke a property, where one did.
     pub(crate) seed: Option<u64>,
-    /// What was made of the failure: how often it strikes, what it was shrunk to.
+    /// How often the failure strikes, or what differed.
     pub(crate) notes: Vec<String>,
+    /// What was made of it: what it was shrunk to, where its bundle is.
+    pub(crate) made: Vec<String>,
     /// The command that shows it again.
     pub(crate) command: String,
 }
@@ -73,8 +89,25 @@ impl Outcome {
         self.nondeterminism(entry)
             .or_else(|| self.death(entry))
             .or_else(|| self.broken(entry))
+            .or_else(|| self.unended(entry))
             .or_else(|| self.unfailed(entry))
             .or_else(|| self.missing(entry))
+    }
+
+    /// Time was up before a single seed ended.
+    fn unended(&self, entry: &Entry) -> Option<Problem> {
+        let (start, count) = self.given_up.first().filter(|_| self.tally.seeds == 0)?;
+        let last = start + count.saturating_sub(1);
+        Some(Problem {
+            exit: Exit::Failed,
+            word: "no seed ended".to_owned(),
+            what: format!("none of the seeds {start} to {last} ended in time"),
+            detail: "a longer --time, or --seeds, lets them end".to_owned(),
+            seed: None,
+            notes: Vec::new(),
+            made: Vec::new(),
+            command: entry.fuzz(*start, *count),
+        })
     }
 
     /// The word for the table where nothing is wrong.
@@ -82,6 +115,7 @@ impl Outcome {
         let expected = entry.scenario.expect.fails.as_deref();
         match expected.and_then(|property| self.tally.broken.get(property)) {
             Some(caught) => format!("caught at seed {}", caught.first.seed),
+            None if self.tally.seeds == 0 => "not run".to_owned(),
             None if expected.is_some() => "not caught yet".to_owned(),
             None if !self.tally.unreached(&entry.scenario).is_empty() => "held so far".to_owned(),
             None => "held".to_owned(),
@@ -104,6 +138,7 @@ impl Outcome {
             detail,
             seed: None,
             notes: Vec::new(),
+            made: Vec::new(),
             command,
         })
     }
@@ -113,8 +148,17 @@ impl Outcome {
         let what = format!("seeds {start} to {} did not end", start + count.saturating_sub(1));
         let command = format!("{} --jobs 1", entry.fuzz(*start, *count));
         let detail = how.clone();
-        let (seed, notes) = (None, Vec::new());
-        Some(Problem { exit: Exit::Failed, word: "died".to_owned(), what, detail, seed, notes, command })
+        let (seed, notes, made) = (None, Vec::new(), Vec::new());
+        Some(Problem {
+            exit: Exit::Failed,
+            word: "died".to_owned(),
+            what,
+            detail,
+            seed,
+            notes,
+            made,
+            command,
+        })
     }
 
     /// The first seed that broke a property that was not expected to break.
@@ -132,6 +176,7 @@ impl Outcome {
                 .map(|rate| findability(entry, rate))
                 .into_iter()
                 .collect(),
+            made: Vec::new(),
             command: entry.replay(first.seed),
         })
     }
@@ -162,13 +207,27 @@ impl Outcome {
         (!inert.is_empty()).then(|| self.unseen(entry, "inert faults", what))
     }
 
+    /// The first seed of every property that was broken and was not expected to be, by seed.
+    pub(crate) fn failing_seeds(&self, entry: &Entry) -> Vec<u64> {
+        let expected = entry.scenario.expect.fails.as_deref();
+        let unexpected = self.tally.broken.iter().filter(|(property, _)| Some(property.as_str()) != expected);
+        let mut seeds: Vec<_> = unexpected.map(|(_, broken)| broken.first.seed).collect();
+        seeds.sort_unstable();
+        seeds
+    }
+
+    /// How many seeds failed that were not expected to, and chunks that died.
+    pub(crate) fn failures(&self, entry: &Entry) -> u64 {
+        self.tally.unexpected(&entry.scenario) + self.deaths.len() as u64
+    }
+
     fn unseen(&self, entry: &Entry, word: &str, what: String) -> Problem {
         let least = entry.scenario.expect.seeds;
         let detail = format!("seeds run: {}; expect.seeds is {least}", grouped(self.tally.seeds));
         let start = self.tally.sample.map_or(1, |last| (last.seed + 1).saturating_sub(self.tally.seeds));
         let command = entry.fuzz(start, self.tally.seeds);
-        let (seed, notes) = (None, Vec::new());
-        Problem { exit: Exit::Failed, word: word.to_owned(), what, detail, seed, notes, command }
+        let (seed, notes, made) = (None, Vec::new(), Vec::new());
+        Problem { exit: Exit::Failed, word: word.to_owned(), what, detail, seed, notes, made, command }
     }
 
     fn has_enough(&self, entry: &Entry) -> bool {
@@ -180,7 +239,7 @@ impl Problem {
     /// The problem with its scenario; the last line is the command.
     pub(crate) fn in_full(&self, entry: &Entry) -> String {
         let head = format!("{}: {}", entry.path, self.what);
-        let detail = self.detail.lines().chain(self.notes.iter().map(String::as_str));
+        let detail = self.detail.lines().chain(self.notes.iter().chain(&self.made).map(String::as_str));
         let detail = detail.map(|line| format!("  {line}"));
         let lines = std::iter::once(head).chain(detail).chain([self.command.clone()]);
         lines.collect::<Vec<_>>().join("\n")
@@ -199,8 +258,19 @@ pub(crate) fn findability(entry: &Entry, rate: HitRate) -> String {
     )
 }
 
-fn hex<S: serde::Serializer>(hash: &u64, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(&format_args!("{hash:016x}"))
+/// A hash as 16 hexadecimal digits: not every reader of JSON has whole numbers of 64 bits.
+mod hex {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(hash: &u64, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&format_args!("{hash:016x}"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+        let text = String::deserialize(from)?;
+        u64::from_str_radix(&text, 16).map_err(D::Error::custom)
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,13 @@
 //! Runs a scenario's seeds in child processes: chunks are pulled by whoever is free, and results are merged in
 //! a way that does not depend on who ran what when.
 
+mod chunks;
+mod results;
+mod watch;
+
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ackward_sim::campaign::{Sample, Share, Tally};
 use ackward_sim::scenario::Net;
@@ -10,44 +15,47 @@ use ackward_sim::scenario::Net;
 use super::child::Child;
 use super::folder::Entry;
 use super::outcome::{Cold, Death, Outcome};
+use chunks::{CHUNK_TIME, Chunks};
+use results::{Part, Results, first_cold};
+use watch::Watch;
 
-/// Seeds of a chunk where the number of seeds is given.
-const CHUNK_SEEDS: u64 = 64;
-/// How long a chunk should take where the time is given.
-const CHUNK_TIME: Duration = Duration::from_millis(100);
-/// Largest chunk where the time is given.
-const CHUNK_SEEDS_MAX: u64 = 512;
-
-/// When a scenario has had enough.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Budget {
-    /// After this many seeds.
-    Seeds(u64),
-    /// After this long, or this many seeds if that is sooner.
-    Time(Duration, u64),
-}
+pub(crate) use chunks::Budget;
+pub(crate) use results::Chunk;
 
 /// Places for children, which live on from one scenario to the next.
 pub(crate) struct Pool {
     places: Vec<Option<Child>>,
 }
 
+/// Which seeds of a scenario are run, and when that ends.
+pub(crate) struct Task<'a> {
+    pub(crate) entry: &'a Entry,
+    /// The first seed.
+    pub(crate) start: u64,
+    pub(crate) budget: Budget,
+    /// The share of seeds that is run again in the same process, and once more in a fresh one.
+    pub(crate) xray: Share,
+    /// After this many unexpected failures, in the order of seeds, the rest is left.
+    pub(crate) failures_max: u64,
+    /// What an earlier process has run.
+    pub(crate) done: Vec<Chunk>,
+    /// Keeps a chunk that has ended.
+    pub(crate) keep: &'a (dyn Fn(&Chunk) -> anyhow::Result<()> + Sync),
+}
+
 /// What the places share.
 struct Shared<'a> {
-    xray: Share,
-    entry: &'a Entry,
-    chunks: Mutex<Chunks>,
-    outcome: Mutex<Outcome>,
+    task: &'a Task<'a>,
+    began: Instant,
+    spent_ms: u64,
+    state: Mutex<State>,
+    watch: Watch,
     on_progress: &'a (dyn Fn(&Outcome) + Sync),
 }
 
-/// Hands out ranges of seeds.
-struct Chunks {
-    next: u64,
-    end: u64,
-    until: Option<Instant>,
-    size: u64,
-    is_first: bool,
+struct State {
+    chunks: Chunks,
+    results: Results,
 }
 
 impl Pool {
@@ -64,130 +72,154 @@ impl Pool {
         budget: Budget,
         on_progress: &(dyn Fn(&Outcome) + Sync),
     ) -> anyhow::Result<Outcome> {
-        self.run_with_xray(entry, start, budget, Share::default(), on_progress)
+        let (xray, done) = (Share::default(), Vec::new());
+        let task = Task { entry, start, budget, xray, failures_max: u64::MAX, done, keep: &|_| Ok(()) };
+        self.run_task(&task, on_progress)
     }
 
-    /// As [`Pool::run`]; a share of the seeds is run again in the same process, and once more in a fresh one.
-    pub(crate) fn run_with_xray(
+    /// Runs what a task asks for; `on_progress` is called after each chunk.
+    pub(crate) fn run_task(
         &mut self,
-        entry: &Entry,
-        start: u64,
-        budget: Budget,
-        xray: Share,
+        task: &Task<'_>,
         on_progress: &(dyn Fn(&Outcome) + Sync),
     ) -> anyhow::Result<Outcome> {
-        let began = Instant::now();
-        let mut chunks = Chunks::new(start, budget, began);
-        if entry.scenario.net == Net::Turmoil && chunks.until.is_some() {
-            // A seed may take long there: the first chunk is to find out.
-            chunks.size = 1;
-        }
-        let shared =
-            Shared { xray, entry, chunks: Mutex::new(chunks), outcome: Mutex::default(), on_progress };
-        std::thread::scope(|scope| {
-            let threads: Vec<_> =
-                self.places.iter_mut().map(|place| scope.spawn(|| shared.work(place))).collect();
-            threads.into_iter().try_for_each(|thread| {
+        let shared = Shared::new(task, self.places.len(), on_progress);
+        let until = lock(&shared.state).chunks.until();
+        let (sender, gone) = mpsc::channel();
+        let cold = std::thread::scope(|scope| {
+            let watch = &shared.watch;
+            scope.spawn(move || watch.stand(until, &gone));
+            let places = self.places.iter_mut().enumerate();
+            let threads: Vec<_> = places
+                .map(|(at, place)| {
+                    let present = sender.clone();
+                    let shared = &shared;
+                    scope.spawn(move || shared.work(at, place, present))
+                })
+                .collect();
+            let ended = threads.into_iter().try_for_each(|thread| {
                 thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a thread of the pool panicked")))
-            })
+            });
+            let cold = ended.and_then(|()| shared.last_cold_run());
+            drop(sender);
+            cold
         })?;
-        let mut outcome = shared.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sample) = outcome.tally.sample {
-            let before = outcome.cold;
-            compare_cold(entry, sample, &mut outcome)?;
-            outcome.cold = first_cold(before, outcome.cold);
-        }
-        outcome.seconds = began.elapsed().as_secs_f64();
-        Ok(outcome)
+        let State { mut results, .. } = shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        results.outcome.cold = first_cold(results.outcome.cold, cold.cold);
+        cold.deaths.into_iter().for_each(|death| results.outcome.bury(death));
+        results.outcome.seconds = shared.began.elapsed().as_secs_f64() + shared.spent_ms as f64 / 1_000.0;
+        Ok(results.outcome)
     }
 }
 
-impl Shared<'_> {
-    /// Runs chunks until none is left.
-    fn work(&self, place: &mut Option<Child>) -> anyhow::Result<()> {
-        loop {
-            let Some((start, count)) = lock(&self.chunks).take() else { return Ok(()) };
+impl<'a> Shared<'a> {
+    fn new(task: &'a Task<'a>, places: usize, on_progress: &'a (dyn Fn(&Outcome) + Sync)) -> Self {
+        let began = Instant::now();
+        let ranges = task.done.iter().map(|chunk| (chunk.start, chunk.tally.seeds)).collect();
+        let mut chunks = Chunks::new(task.start, task.budget, began, ranges);
+        if task.entry.scenario.net == Net::Turmoil {
+            // A seed may take long there.
+            chunks.start_small();
+        }
+        let results = Results::new(task.failures_max, task.done.clone());
+        let spent_ms = task.done.iter().map(|chunk| chunk.spent_ms).max().unwrap_or(0);
+        // One place more than children: for the last cold run.
+        let watch = Watch::new(places + 1);
+        Self { task, began, spent_ms, state: Mutex::new(State { chunks, results }), watch, on_progress }
+    }
+
+    /// Runs chunks until none is left. `_present` tells the watch that somebody still works.
+    fn work(&self, at: usize, place: &mut Option<Child>, _present: Sender<()>) -> anyhow::Result<()> {
+        while let Some((start, count)) = self.take() {
             let mut child = match place.take() {
                 Some(child) => child,
                 None => Child::spawn()?,
             };
             let began = Instant::now();
-            let result = child.run(self.entry, start, count, self.xray);
-            lock(&self.chunks).learn(count, began.elapsed());
-            let cold = match &result {
-                Ok(tally) => self.cold_runs(tally)?,
-                Err(_) => Outcome::default(),
-            };
-            let mut outcome = lock(&self.outcome);
-            outcome.cold = first_cold(outcome.cold, cold.cold);
-            cold.deaths.into_iter().for_each(|death| outcome.bury(death));
-            match result {
+            let limit = lock(&self.state).chunks.until().map(|until| {
+                // A first chunk has its time, too.
+                until.saturating_duration_since(began).max(CHUNK_TIME)
+            });
+            let Task { entry, xray, .. } = self.task;
+            let result = self
+                .watch
+                .during(at, &mut child, |child| child.run_within(entry, start, count, *xray, limit));
+            let part = match result {
                 Ok(tally) => {
-                    outcome.merge(tally);
-                    *place = Some(child);
+                    *place = (!self.watch.is_over()).then_some(child);
+                    lock(&self.state).chunks.learn(tally.seeds, began.elapsed());
+                    self.finished(at, start, tally)?
                 }
-                Err(how) => outcome.bury(Death { start, count, how }),
-            }
-            (self.on_progress)(&outcome);
+                Err(_) if self.watch.is_over() => Part::GivenUp { start, count },
+                Err(how) => Part::Died(Death { start, count, how }),
+            };
+            self.put(start, part);
         }
+        Ok(())
     }
-}
 
-impl Shared<'_> {
-    /// Runs the samples of a chunk in processes of their own.
-    fn cold_runs(&self, tally: &Tally) -> anyhow::Result<Outcome> {
+    fn take(&self) -> Option<(u64, u64)> {
+        let mut state = lock(&self.state);
+        let State { chunks, results } = &mut *state;
+        results.merge(self.task.entry, chunks.frontier());
+        if results.is_full {
+            chunks.stop();
+        }
+        let taken = chunks.take();
+        if let Some((start, _)) = taken {
+            results.expect(start);
+        }
+        taken
+    }
+
+    fn put(&self, start: u64, part: Part) {
+        let mut state = lock(&self.state);
+        let State { chunks, results } = &mut *state;
+        results.put(self.task.entry, start, part, chunks.frontier());
+        (self.on_progress)(&results.outcome);
+    }
+
+    /// Runs the samples of a chunk in processes of their own, and keeps it.
+    fn finished(&self, at: usize, start: u64, tally: Tally) -> anyhow::Result<Part> {
         let mut outcome = Outcome::default();
         for sample in &tally.samples {
-            let before = outcome.cold;
-            compare_cold(self.entry, *sample, &mut outcome)?;
-            outcome.cold = first_cold(before, outcome.cold);
+            self.compare_cold(at, *sample, &mut outcome)?;
+        }
+        let spent_ms = self.spent_ms + u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let chunk = Chunk { start, tally, cold: outcome.cold, spent_ms };
+        // A death is not kept: who resumes shall see it happen.
+        if outcome.deaths.is_empty() {
+            (self.task.keep)(&chunk)?;
+        }
+        Ok(Part::Done(Box::new(chunk), outcome.deaths))
+    }
+
+    /// Merges what is left, and runs the greatest seed again in a process of its own.
+    fn last_cold_run(&self) -> anyhow::Result<Outcome> {
+        let sample = {
+            let mut state = lock(&self.state);
+            state.results.merge(self.task.entry, u64::MAX);
+            state.results.outcome.tally.sample
+        };
+        let mut outcome = Outcome::default();
+        if let Some(sample) = sample {
+            let place = self.watch.places() - 1;
+            self.compare_cold(place, sample, &mut outcome)?;
         }
         Ok(outcome)
     }
-}
 
-/// The one with the smaller seed.
-fn first_cold(one: Option<Cold>, other: Option<Cold>) -> Option<Cold> {
-    one.into_iter().chain(other).min_by_key(|cold| cold.seed)
-}
-
-impl Chunks {
-    fn new(start: u64, budget: Budget, began: Instant) -> Self {
-        let (seeds, until, size) = match budget {
-            Budget::Seeds(seeds) => (seeds, None, CHUNK_SEEDS),
-            Budget::Time(time, seeds) => (seeds, Some(began + time), 4),
-        };
-        Self { next: start, end: start.saturating_add(seeds), until, size, is_first: true }
-    }
-
-    fn take(&mut self) -> Option<(u64, u64)> {
-        let is_late = self.until.is_some_and(|until| Instant::now() >= until);
-        if self.next >= self.end || (is_late && !self.is_first) {
-            return None;
+    /// Runs one seed again in a process that has never run another.
+    fn compare_cold(&self, at: usize, warm: Sample, outcome: &mut Outcome) -> anyhow::Result<()> {
+        let mut child = Child::spawn()?;
+        let entry = self.task.entry;
+        match self.watch.during(at, &mut child, |child| child.run(entry, warm.seed, 1, Share::default())) {
+            Ok(tally) => outcome.cold = first_cold(outcome.cold, differing(warm, tally.sample)),
+            Err(_) if self.watch.is_over() => {}
+            Err(how) => outcome.bury(Death { start: warm.seed, count: 1, how }),
         }
-        self.is_first = false;
-        let start = self.next;
-        let count = self.size.min(self.end - start);
-        self.next += count;
-        Some((start, count))
+        Ok(())
     }
-
-    /// Sizes chunks by what the last one took, where the time counts.
-    fn learn(&mut self, count: u64, took: Duration) {
-        if self.until.is_some() {
-            let fitting = count as f64 * CHUNK_TIME.as_secs_f64() / took.as_secs_f64().max(1e-6);
-            self.size = (fitting as u64).clamp(1, CHUNK_SEEDS_MAX);
-        }
-    }
-}
-
-/// Runs one seed again in a process that has never run another.
-fn compare_cold(entry: &Entry, warm: Sample, outcome: &mut Outcome) -> anyhow::Result<()> {
-    match Child::spawn()?.run(entry, warm.seed, 1, Share::default()) {
-        Err(how) => outcome.bury(Death { start: warm.seed, count: 1, how }),
-        Ok(tally) => outcome.cold = differing(warm, tally.sample),
-    }
-    Ok(())
 }
 
 fn differing(warm: Sample, cold: Option<Sample>) -> Option<Cold> {
@@ -202,20 +234,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn chunks_cover_every_seed_once() {
-        let mut chunks = Chunks::new(10, Budget::Seeds(130), Instant::now());
-        let all: Vec<_> = std::iter::from_fn(|| chunks.take()).collect();
-        assert_eq!(all, [(10, 64), (74, 64), (138, 2)]);
-    }
-
-    #[test]
-    fn at_least_one_chunk_is_run_however_short_the_time() {
-        let mut chunks = Chunks::new(1, Budget::Time(Duration::ZERO, 1_000), Instant::now());
-        assert_eq!(chunks.take(), Some((1, 4)));
-        assert_eq!(chunks.take(), None);
-    }
 
     #[test]
     fn a_cold_run_with_another_hash_is_seen() {

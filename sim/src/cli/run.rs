@@ -26,7 +26,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     if let Some(problem) = problem.as_mut().filter(|problem| problem.seed.is_some()) {
         problem.notes = measured(&entry, &report, &outcome).unwrap_or_default();
         if !args.after.no_shrink {
-            problem.notes.extend(automatic(&entry, &report, args.after.out.as_deref()));
+            problem.made.extend(automatic(&entry, &report, args.after.out.as_deref()));
         }
     }
     for unmet in &report.unmet {

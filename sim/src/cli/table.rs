@@ -1,36 +1,41 @@
-//! The table of a campaign, and after it what is wrong.
+//! The table of a campaign, what is worth a line, and after it what is wrong.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ackward_sim::choice::Kind;
 use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 
 use super::fuzz::Finding;
 use super::has_colour;
+use super::ranges;
 use super::text::{grouped, span};
 
-const HEADER: [&str; 8] =
-    ["scenario", "seeds", "distinct", "simulated", "seeds/s", "faults with effect", "reached", "verdict"];
+const HEADER: [&str; 4] = ["scenario", "seeds", "seeds/s", "verdict"];
+/// What comes before the verdict's end with `--details`.
+const DETAILS: [&str; 4] = ["distinct", "simulated", "faults with effect", "reached"];
+/// Columns of numbers: aligned to the right.
+const NUMBERS: [&str; 4] = ["seeds", "seeds/s", "distinct", "simulated"];
+
+/// How findings are shown.
+pub(crate) struct Shown {
+    /// With all columns.
+    pub(crate) details: bool,
+    /// How long it took.
+    pub(crate) took: Duration,
+    /// What the last line says about the seeds.
+    pub(crate) about: String,
+}
 
 /// Prints the findings; those of scenarios on another net than their own, `abroad`, share one line.
-pub(crate) fn print(output: &mut impl Write, findings: &[Finding], abroad: &[Finding]) -> io::Result<()> {
-    let mut table = Table::new();
-    if io::stdout().is_terminal() {
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    } else {
-        table.load_style(presets::ASCII_MARKDOWN).force_no_tty();
-    }
-    let has_colour = has_colour();
-    table.set_header(HEADER);
-    for finding in findings {
-        table.add_row(row(finding, has_colour));
-    }
-    for column in 1..=4 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    writeln!(output, "{}", table.trim_fmt())?;
+pub(crate) fn print(
+    output: &mut impl Write,
+    findings: &[Finding],
+    abroad: &[Finding],
+    shown: &Shown,
+) -> io::Result<()> {
+    writeln!(output, "{}", table(findings, shown.details).trim_fmt())?;
     for finding in findings {
         let inert = finding.outcome.tally.inert(&finding.entry.scenario);
         if !inert.is_empty() {
@@ -42,8 +47,17 @@ pub(crate) fn print(output: &mut impl Write, findings: &[Finding], abroad: &[Fin
             let seeds = grouped(*seeds);
             writeln!(output, "{}: warning: did not happen in {seeds} seeds: {deviation}", entry.path)?;
         }
+        for (start, count) in &outcome.given_up {
+            let seeds = ranges::shown(*start, *count);
+            writeln!(
+                output,
+                "{}: warning: still running when time was up, not counted: {seeds}",
+                entry.path
+            )?;
+        }
     }
     print_share(output, abroad)?;
+    writeln!(output, "{}", summary(findings, abroad, shown))?;
     // Last, so that the last line is a command that shows what is wrong.
     for finding in findings.iter().chain(abroad) {
         if let Some(problem) = &finding.problem {
@@ -51,6 +65,48 @@ pub(crate) fn print(output: &mut impl Write, findings: &[Finding], abroad: &[Fin
         }
     }
     Ok(())
+}
+
+fn table(findings: &[Finding], details: bool) -> Table {
+    let mut table = Table::new();
+    if io::stdout().is_terminal() {
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    } else {
+        table.load_style(presets::ASCII_MARKDOWN).force_no_tty();
+    }
+    let folder = if io::stdout().is_terminal() { common_folder(findings) } else { PathBuf::new() };
+    let header: Vec<_> = if details { HEADER.into_iter().chain(DETAILS).collect() } else { HEADER.to_vec() };
+    table.set_header(&header);
+    let has_colour = has_colour();
+    for finding in findings {
+        table.add_row(row(finding, &folder, details, has_colour));
+    }
+    for (at, _) in header.iter().enumerate().filter(|(_, name)| NUMBERS.contains(name)) {
+        if let Some(column) = table.column_mut(at) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// `38 scenarios held, 12,345 seeds, 20 s`.
+fn summary(findings: &[Finding], abroad: &[Finding], shown: &Shown) -> String {
+    let all = || findings.iter().chain(abroad);
+    let count = findings.len();
+    // A scenario that fails on either net has failed once.
+    let mut failed: Vec<_> =
+        all().filter(|finding| finding.problem.is_some()).map(|finding| &finding.entry.path).collect();
+    failed.sort();
+    failed.dedup();
+    let unrun = findings.iter().filter(|f| f.problem.is_none() && f.outcome.tally.seeds == 0).count();
+    let unrun = if unrun == 0 { String::new() } else { format!(", {unrun} not run") };
+    let verdict = match failed.len() {
+        0 if count == 1 => "1 scenario held".to_owned(),
+        0 => format!("{count} scenarios held"),
+        failed => format!("{failed} of {count} scenarios did not hold"),
+    };
+    let seeds = grouped(all().map(|finding| finding.outcome.tally.seeds).sum());
+    format!("{verdict}{unrun}, {seeds} seeds{}, {} s", shown.about, shown.took.as_secs_f64().round())
 }
 
 fn print_share(output: &mut impl Write, findings: &[Finding]) -> io::Result<()> {
@@ -63,28 +119,45 @@ fn print_share(output: &mut impl Write, findings: &[Finding]) -> io::Result<()> 
     writeln!(output, "with {net} as the net: {scenarios} scenarios, {seeds} seeds, {verdict}")
 }
 
-fn row(finding: &Finding, has_colour: bool) -> Vec<Cell> {
+fn row(finding: &Finding, folder: &Path, details: bool, has_colour: bool) -> Vec<Cell> {
     let Finding { entry, outcome, problem } = finding;
     let tally = &outcome.tally;
-    let coloured = |text: String, colour| {
-        let cell = Cell::new(text);
-        if has_colour { cell.fg(colour) } else { cell }
-    };
-    let verdict = match problem {
-        None => coloured(outcome.good_word(entry), Color::Green),
-        Some(problem) => coloured(problem.word.clone(), Color::Red),
-    };
+    let verdict = Cell::new(finding.word());
+    let colour = if problem.is_some() { Color::Red } else { Color::Green };
+    let verdict = if has_colour { verdict.fg(colour) } else { verdict };
     let per_second = tally.seeds as f64 / outcome.seconds.max(1e-6);
-    vec![
-        Cell::new(&entry.path),
+    let mut row = vec![
+        Cell::new(name(&entry.path, folder)),
         Cell::new(grouped(tally.seeds)),
-        Cell::new(grouped(tally.hashes.len() as u64)),
-        Cell::new(span(tally.virtual_us)),
         Cell::new(grouped(per_second as u64)),
-        Cell::new(faults(finding)),
-        Cell::new(reached(finding)),
         verdict,
-    ]
+    ];
+    if details {
+        row.extend([
+            Cell::new(grouped(tally.hashes.len() as u64)),
+            Cell::new(span(tally.virtual_us)),
+            Cell::new(faults(finding)),
+            Cell::new(reached(finding)),
+        ]);
+    }
+    row
+}
+
+/// The folder that holds all of the scenarios.
+fn common_folder(findings: &[Finding]) -> PathBuf {
+    let mut folders = findings.iter().map(|finding| Path::new(&finding.entry.path).parent());
+    let mut common = folders.next().flatten().map_or_else(PathBuf::new, Path::to_owned);
+    for folder in folders {
+        while !folder.is_some_and(|folder| folder.starts_with(&common)) && common.pop() {}
+    }
+    common
+}
+
+/// On a terminal, which may be narrow, without what all have in common; elsewhere `folder` is empty, and it is a path
+/// to be copied.
+fn name(path: &str, folder: &Path) -> String {
+    let short = Path::new(path).strip_prefix(folder).ok().filter(|_| folder != Path::new(""));
+    short.map_or_else(|| path.to_owned(), |short| short.with_extension("").display().to_string())
 }
 
 /// `kill 12, stall 3`: how often each kind of fault had an effect.

@@ -148,6 +148,18 @@ impl Simulation {
         self.world.state.borrow().machines[machine].disk.names().map(str::to_owned).collect()
     }
 
+    /// The files of all machines as their programs see them: `machine/name` and content, in order.
+    #[must_use]
+    pub fn files(&self) -> Vec<(String, Vec<u8>)> {
+        let state = self.world.state.borrow();
+        let of = |machine: &Machine, name: &str| {
+            let content = machine.disk.read(name).unwrap_or_default();
+            (format!("{}/{name}", machine.name), content.to_vec())
+        };
+        let machines = state.machines.iter();
+        machines.flat_map(|machine| machine.disk.names().map(move |name| of(machine, name))).collect()
+    }
+
     /// Cuts a machine's power now, between two steps.
     pub fn cut_power(&mut self, machine: MachineId) {
         let _entered = self.enter();

@@ -1,5 +1,6 @@
 //! How deviations are read and written.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::error::suggestion;
@@ -7,10 +8,12 @@ use super::field::text;
 use crate::choice::{Action, Deviation, Kind, Phase, PointName, PointNameError, Role};
 
 /// A deviation as the file writes it.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename = "Deviation")]
-struct Row {
+pub(super) struct Row {
+    /// The point, `process/incarnation/operation#n/phase/role#m`.
     at: PointName,
+    /// What happens there, such as `kill` or `stall:1200ms`.
     #[serde(rename = "do")]
     action: Action,
 }

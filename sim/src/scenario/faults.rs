@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -68,7 +69,7 @@ pub struct SpanMs<const LEAST: i64> {
 }
 
 impl<const LEAST: i64> SpanMs<LEAST> {
-    const MOST: i64 = 600_000;
+    pub(super) const MOST: i64 = 600_000;
 
     /// Checks the ends; none where they are out of range or in the wrong order.
     #[must_use]
@@ -126,7 +127,7 @@ impl<const LEAST: i64> Serialize for SpanMs<LEAST> {
 }
 
 /// The probability of each fault at each opportunity, 0 to 1, and its size. All probabilities default to 0.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Faults {
     /// A process is killed, at a call into the disk.

@@ -31,6 +31,10 @@ macro_rules! whole {
             pub(in super::super) fn default() -> $type {
                 ($make)($default).expect("a default is within its range")
             }
+
+            pub(in super::super) fn schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                super::super::schema::whole($make, $default)
+            }
         }
     };
     ($module:ident = $default:expr, $min:expr, $max:expr) => {
@@ -337,5 +341,8 @@ macro_rules! optional_word {
     };
 }
 
-optional_word!(status: Status, ["done", "dead"]);
-optional_word!(reason: Reason, ["deadline", "exhausted", "permanent"]);
+pub(super) const STATUS_WORDS: [&str; 2] = ["done", "dead"];
+pub(super) const REASON_WORDS: [&str; 3] = ["deadline", "exhausted", "permanent"];
+
+optional_word!(status: Status, STATUS_WORDS);
+optional_word!(reason: Reason, REASON_WORDS);

@@ -3,10 +3,12 @@
 use std::fmt;
 
 use ackward::rules::{Name, Reason, Status};
+use schemars::JsonSchema;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::field::{self, refused};
+use super::schema;
 
 /// How often something may have happened: a number, or `[least, most]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +18,7 @@ pub struct Count {
 }
 
 impl Count {
-    const MOST: i64 = 1_000_000;
+    pub(super) const MOST: i64 = 1_000_000;
 
     /// Checks the ends: 0 to 1,000,000, least first; none where they are not.
     #[must_use]
@@ -85,17 +87,20 @@ impl Serialize for Count {
 
 /// What must have become of a job, or of each of a numbered group, at the end of every run. Only what is given is
 /// judged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobOutcome {
     /// The job, or the group of jobs, of this scenario. Required.
     #[serde(with = "field::name")]
+    #[schemars(schema_with = "schema::name")]
     pub id: Name,
     /// Where it stands: `done` or `dead`.
     #[serde(with = "field::status", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::status")]
     pub status: Option<Status>,
     /// Why it is dead.
     #[serde(with = "field::reason", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::reason")]
     pub reason: Option<Reason>,
     /// Attempts of its last life.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -102,7 +102,7 @@ fn the_trace_lists_calls_and_leaves_the_hash() {
     assert!(trace.lines().count() > story.lines().count() + 100);
 }
 
-fn without_timings(json: &[u8]) -> String {
+pub(crate) fn without_timings(json: &[u8]) -> String {
     let mut value: Value = serde_json::from_slice(json).unwrap();
     assert!(value.as_object_mut().unwrap().remove("timings").is_some());
     value.to_string()

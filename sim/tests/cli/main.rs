@@ -3,8 +3,10 @@
 #![expect(clippy::disallowed_methods, reason = "tests start processes and wait for them in real time")]
 
 mod children;
+mod ci;
 mod determinism;
 mod search;
+mod surface;
 mod verdicts;
 mod zoo;
 
@@ -88,6 +90,13 @@ fn wrong_arguments_exit_2_and_say_what_is_allowed() {
         (&["fuzz", "no/such.toml"], "no/such.toml: cannot be read"),
         (&["--scenarios", "no/such"], "no/such"),
         (&["--scenarios", empty], "no *.toml file, allowed: at least one"),
+        (&["fuzz", "--shard", "4/3"], "i/n with i from 1 to n"),
+        (&["fuzz", "--shard", "auto"], "--shard auto finds none of JOB_COMPLETION_INDEX"),
+        (&["fuzz", "--seed-from", "x", "--start", "3"], "cannot be used with"),
+        (&["fuzz", "--shard", "2/2", "--start", "9223372036854775807"], "shard 2/2 begins above seed"),
+        (&["merge"], "<FILE>"),
+        (&["merge", "no/such.json"], "no/such.json: cannot be read"),
+        (&["schema", "x"], "possible values: scenario, results"),
         (&["completions", "cmd"], "possible values: bash"),
         (&["frobnicate"], "frobnicate"),
         (&["zoo", "--starts", "0"], "a whole number from 1 to 100"),
@@ -134,9 +143,20 @@ fn the_scenario_folder_is_that_of_the_workspace_where_there_is_none_here() {
 #[test]
 fn every_command_has_help_with_an_example() {
     let mut shown = String::new();
-    for command in
-        ["", "run", "fuzz", "explore", "shrink", "explain", "verify", "exec", "bench", "completions"]
-    {
+    for command in [
+        "",
+        "run",
+        "fuzz",
+        "merge",
+        "schema",
+        "explore",
+        "shrink",
+        "explain",
+        "verify",
+        "exec",
+        "bench",
+        "completions",
+    ] {
         let args: Vec<_> = command.split_whitespace().chain(["--help"]).collect();
         let output = sim(&args);
         let text = text_of(&output.stdout);
@@ -182,10 +202,13 @@ fn sim(args: &[&str]) -> Output {
     command().args(args).output().unwrap()
 }
 
+/// What says the shard: the tests may run in CI themselves.
+const SHARDS: &[&str] = &["JOB_COMPLETION_INDEX", "CI_NODE_INDEX", "CI_NODE_TOTAL", "SLURM_ARRAY_TASK_ID"];
+
 /// The program at the top of the workspace, with an environment that says nothing to it.
 fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ackward-sim"));
-    for variable in ["CARGO_MANIFEST_DIR", "NO_COLOR", "COLUMNS", "RUST_BACKTRACE"] {
+    for variable in ["CARGO_MANIFEST_DIR", "NO_COLOR", "COLUMNS", "RUST_BACKTRACE"].iter().chain(SHARDS) {
         command.env_remove(variable);
     }
     command.current_dir(top());

@@ -8,7 +8,8 @@ use super::{LATE, PLAIN, folder, sim, text_of};
 fn what_holds_exits_0() {
     let output = fuzz(PLAIN, "5");
     assert_eq!(output.status.code(), Some(0), "{}", text_of(&output.stdout));
-    assert!(text_of(&output.stdout).trim_end().ends_with("held    |"), "{}", text_of(&output.stdout));
+    let text = text_of(&output.stdout);
+    assert!(text.contains("held    |\n1 scenario held, 5 seeds, "), "{text}");
 }
 
 #[test]
@@ -90,7 +91,7 @@ fn the_default_campaign_runs_every_scenario_on_turmoil_too() {
     let output = sim(&["--scenarios", folder.path().to_str().unwrap()]);
     let text = text_of(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{text}");
-    let line = text.lines().last().unwrap();
+    let line = text.lines().rev().nth(1).unwrap();
     assert!(
         line.starts_with("with turmoil as the net: 1 scenarios, ") && line.ends_with("all held"),
         "{line}"
@@ -112,7 +113,7 @@ fn what_is_never_reached_exits_1_once_enough_seeds_were_run() {
     let text = format!("{PLAIN}[expect]\nsometimes = [\"done\", \"dead-permanent\"]\nseeds = 5\n");
     let output = fuzz(&text, "4");
     assert_eq!(output.status.code(), Some(0));
-    assert!(text_of(&output.stdout).contains("NOT dead-permanent"));
+    assert!(text_of(&output.stdout).contains("held so far"));
     let output = fuzz(&text, "5");
     let text = text_of(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");

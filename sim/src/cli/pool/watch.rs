@@ -1,0 +1,68 @@
+//! Ends children whose seed takes much longer than there is time.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::super::child::{Child, Killer};
+
+/// How long a seed may run on when time is up.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The children that work, by their place.
+pub(super) struct Watch {
+    busy: Mutex<Vec<Option<Killer>>>,
+    is_over: AtomicBool,
+}
+
+impl Watch {
+    pub(super) fn new(places: usize) -> Self {
+        Self { busy: Mutex::new((0..places).map(|_| None).collect()), is_over: AtomicBool::new(false) }
+    }
+
+    /// How many places there are, 1 at least.
+    pub(super) fn places(&self) -> usize {
+        self.busy().len().max(1)
+    }
+
+    /// Whether children were ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::SeqCst)
+    }
+
+    /// Lets a child work, unless it is too late.
+    pub(super) fn during<T>(
+        &self,
+        place: usize,
+        child: &mut Child,
+        work: impl FnOnce(&mut Child) -> Result<T, String>,
+    ) -> Result<T, String> {
+        self.set(place, Some(child.killer()));
+        // Asked after it is known to the watch, so that one of both sees the other.
+        let result = if self.is_over() { Err("time is up".to_owned()) } else { work(child) };
+        self.set(place, None);
+        result
+    }
+
+    /// Waits until `until` and some more, or until everybody has gone, and ends those that still work.
+    pub(super) fn stand(&self, until: Option<Instant>, gone: &Receiver<()>) {
+        let Some(until) = until else { return };
+        let left = (until + GRACE).saturating_duration_since(Instant::now());
+        if gone.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
+            let busy = self.busy();
+            self.is_over.store(true, Ordering::SeqCst);
+            busy.iter().flatten().for_each(Killer::kill);
+        }
+    }
+
+    fn set(&self, place: usize, killer: Option<Killer>) {
+        if let Some(busy) = self.busy().get_mut(place) {
+            *busy = killer;
+        }
+    }
+
+    fn busy(&self) -> MutexGuard<'_, Vec<Option<Killer>>> {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
