@@ -35,6 +35,17 @@ impl<C: Chooser> Chooser for std::rc::Rc<std::cell::RefCell<C>> {
     }
 }
 
+/// Any chooser, where which one is known only as the program runs.
+impl Chooser for Box<dyn Chooser> {
+    fn choose(&mut self, point: &Point, offers: &[Offer]) -> Decision {
+        self.as_mut().choose(point, offers)
+    }
+
+    fn is_armed(&self) -> bool {
+        self.as_ref().is_armed()
+    }
+}
+
 /// A point at which a run left the default, and what happened there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deviation {

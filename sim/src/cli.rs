@@ -11,6 +11,7 @@ mod bench;
 mod bundle;
 mod child;
 mod ci;
+mod cover;
 mod explain;
 mod explore;
 mod folder;
@@ -28,6 +29,7 @@ mod run;
 mod schema;
 mod shard;
 mod shrink;
+mod strategies;
 mod table;
 mod text;
 mod verify;
@@ -101,7 +103,8 @@ enum Command {
   cargo sim fuzz scenarios/storm.toml --time 60s
   cargo sim fuzz scenarios/storm.toml --start 1000 --seeds 5000 --json
   cargo sim fuzz --seeds 9000 --shard 2/3 --seed-from $GIT_SHA
-  cargo sim fuzz --time 1h --resume fuzz.journal --junit junit.xml")]
+  cargo sim fuzz --time 1h --resume fuzz.journal --junit junit.xml
+  cargo sim fuzz scenarios/storm.toml --cover --corpus corpus --plateau 2000")]
     Fuzz(FuzzArgs),
     /// Judges the reports of a campaign's shards as one campaign.
     ///
@@ -183,6 +186,12 @@ Example:
   cargo sim zoo --starts 5 --json
   cargo sim zoo run stale-finish")]
     Zoo(zoo::ZooArgs),
+    /// Measures how many runs each strategy takes to find each planted mistake.
+    ///
+    /// Results depend on the arguments alone; how long it took goes to standard error.
+    #[command(after_help = "Example:
+  cargo sim strategies --campaigns 20")]
+    Strategies(StrategiesArgs),
     /// Prints a completion script for a shell.
     #[command(after_help = "Example:
   source <(cargo sim completions bash)")]
@@ -298,6 +307,22 @@ struct VerifyArgs {
     how: HowArgs,
 }
 
+#[derive(Args)]
+struct StrategiesArgs {
+    /// How many campaigns for each mistake and strategy, each with other seeds, 1 to 1000.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = text::whole(1, 1_000))]
+    campaigns: u64,
+    /// How many runs a campaign has at most, 1 to 1000000.
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = text::whole(1, 1_000_000))]
+    runs: u64,
+    /// Only these mistakes, as a scenario's `system` names them, separated by commas.
+    #[arg(long, value_name = "WORDS", value_delimiter = ',', value_parser = strategies::flaw)]
+    only: Vec<String>,
+    /// Print one JSON object instead.
+    #[arg(long)]
+    json: bool,
+}
+
 #[derive(Args, Default)]
 struct FuzzArgs {
     /// The scenario files; without any, all of the scenario folder.
@@ -333,6 +358,19 @@ struct FuzzArgs {
     details: bool,
     #[command(flatten)]
     ci: ci::CiArgs,
+    /// Keep the deviation lists that reach new behaviour and change those: one scenario, one process. --seeds counts
+    /// runs; it ends at the first failure.
+    #[arg(long, conflicts_with_all = ["jobs", "xray", "strict"])]
+    cover: bool,
+    /// The corpus of --cover: a folder with one file per list. Of several all are read and the first is written to.
+    #[arg(long, value_name = "DIR", requires = "cover")]
+    corpus: Vec<PathBuf>,
+    /// With --cover: stop when N runs in a row reached nothing new, 1 to 1000000000.
+    #[arg(long, value_name = "N", requires = "cover", value_parser = text::whole(1, 1_000_000_000))]
+    plateau: Option<u64>,
+    /// With --cover: do not fuzz, keep a smallest set of the corpus with the same coverage, in the first folder.
+    #[arg(long, requires = "corpus", conflicts_with_all = ["time", "seeds", "plateau"])]
+    minimise: bool,
 }
 
 /// How a seed is run.
@@ -388,6 +426,7 @@ fn command(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         None => fuzz::default_campaign(folder),
         Some(Command::Run(args)) => run::run(&args),
+        Some(Command::Fuzz(args)) if args.cover => cover::cover(&args),
         Some(Command::Fuzz(args)) => fuzz::fuzz(folder, &args),
         Some(Command::Merge(args)) => merge::merge(&args),
         Some(Command::Schema { of }) => schema::schema(of),
@@ -404,6 +443,7 @@ fn command(cli: Cli) -> anyhow::Result<Exit> {
             })?;
             Ok(Exit::Held)
         }
+        Some(Command::Strategies(args)) => strategies::strategies(folder, &args),
         Some(Command::Bench { rounds }) => bench::bench(folder, rounds),
         Some(Command::Zoo(args)) => zoo::zoo(folder, &args),
         Some(Command::Completions { shell }) => {

@@ -150,6 +150,12 @@ pub fn with<T>(body: impl FnOnce(&mut Judges, &World) -> T) -> Option<T> {
     Some(body(&mut judges, &world))
 }
 
+/// Calls `body` with the judges of this thread's run, from outside of the code that runs; `None` where nobody judges,
+/// or where a judge is at work.
+pub fn peek<T>(body: impl FnOnce(&Judges) -> T) -> Option<T> {
+    JUDGES.with_borrow(|judges| Some(body(&*judges.as_ref()?.try_borrow().ok()?)))
+}
+
 impl Judges {
     /// Judges for a queue file and an inbox file, each on its machine.
     #[must_use]

@@ -5,6 +5,8 @@ pub mod campaign;
 pub mod check;
 pub mod choice;
 pub mod computer;
+pub mod coverage;
+pub mod detection;
 pub mod exec;
 pub mod explain;
 pub mod explore;

@@ -112,6 +112,18 @@ impl Strategist {
         }
     }
 
+    /// How one seed answers, the scenario's own deviations first.
+    #[must_use]
+    pub fn chooser(&self, seed: u64) -> Box<dyn Chooser> {
+        match self.of_seed(seed) {
+            Strategy::Pct => {
+                Box::new(Scripted::new(&self.scenario, Pct::new(&self.scenario, seed, self.measured())))
+            }
+            Strategy::Swarm => Box::new(Scripted::new(&self.scenario, Swarm::new(&self.scenario, seed))),
+            Strategy::Uniform | Strategy::Mix => Box::new(SceneChooser::new(&self.scenario, seed)),
+        }
+    }
+
     /// The strategy of a seed in words, with what it promises.
     #[must_use]
     pub fn about(&self, seed: u64) -> String {

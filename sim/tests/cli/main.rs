@@ -155,6 +155,7 @@ fn every_command_has_help_with_an_example() {
         "verify",
         "exec",
         "bench",
+        "strategies",
         "completions",
     ] {
         let args: Vec<_> = command.split_whitespace().chain(["--help"]).collect();

@@ -1,0 +1,64 @@
+//! `cargo sim strategies`: how many runs each strategy takes to find each planted mistake.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Instant;
+
+use ackward_sim::detection::{Comparison, Way};
+use ackward_sim::scenario::{Flaw, Scenario};
+use serde_json::json;
+
+use super::folder;
+use super::progress::Progress;
+use super::{Exit, StrategiesArgs, panics, unless_closed};
+
+/// Reads the word of a mistake that a scenario is to find.
+///
+/// # Errors
+/// What is allowed.
+pub(crate) fn flaw(word: &str) -> Result<String, String> {
+    let mut words = Flaw::ALL.iter().map(|(flaw, _)| flaw.word());
+    let allowed = || Flaw::ALL.iter().map(|(flaw, _)| flaw.word()).collect::<Vec<_>>().join(", ");
+    words.find(|known| known == word).ok_or_else(|| format!("allowed: one of {}", allowed()))
+}
+
+/// Runs the command.
+pub(crate) fn strategies(folder: Option<&Path>, args: &StrategiesArgs) -> anyhow::Result<Exit> {
+    panics::keep_quiet();
+    let began = Instant::now();
+    let folder = folder::find(folder)?;
+    let is_wanted = |flaw: &Flaw| args.only.is_empty() || args.only.contains(&flaw.word());
+    let flaws: Vec<_> = Flaw::ALL.iter().filter(|(flaw, _)| is_wanted(flaw)).collect();
+    let progress = Progress::new(flaws.len() as u64, began, !args.json);
+    let mut table = Comparison::new(args.campaigns, args.runs);
+    for (at, (flaw, name)) in flaws.iter().enumerate() {
+        let scenario = Scenario::load(&folder.join(format!("{name}.toml")))?;
+        let scenario = Rc::new(Scenario { system: *flaw, ..scenario });
+        progress.set(at as u64, || flaw.word());
+        panics::guarded(|| table.measure(&flaw.word(), &scenario)).map_err(anyhow::Error::msg)?;
+    }
+    progress.clear();
+    let mut output = io::stdout().lock();
+    let printed =
+        if args.json { writeln!(output, "{:#}", as_json(&table)) } else { write!(output, "{table}") };
+    // Apart from the results, which are the same every time.
+    let _ = writeln!(io::stderr(), "took {:.1} s", began.elapsed().as_secs_f64());
+    unless_closed(printed.map_err(Into::into))?;
+    Ok(Exit::Held)
+}
+
+fn as_json(table: &Comparison) -> serde_json::Value {
+    let rows = table.rows.iter().map(|(name, ways)| {
+        let ways: BTreeMap<_, _> = Way::ALL.iter().map(ToString::to_string).zip(ways).collect();
+        json!({ "mistake": name, "runs": ways })
+    });
+    let total: BTreeMap<_, _> = Way::ALL.iter().map(|way| (way.to_string(), table.total(*way))).collect();
+    json!({
+        "campaigns": table.campaigns,
+        "runs_max": table.runs_max,
+        "mistakes": rows.collect::<Vec<_>>(),
+        "total": total,
+    })
+}

@@ -1,0 +1,15 @@
+//! Coverage-guided fuzzing: what runs do, seen from afar ([`Behaviours`]), the deviation lists that reached something
+//! new (the [`corpus`]), and the [`Fuzzer`] that changes them a little and tries again.
+//!
+//! One thread, one run after the other; seed and corpus decide the whole sequence of runs. When to stop is the
+//! caller's matter.
+
+mod behaviour;
+pub mod corpus;
+mod fuzzer;
+mod minimise;
+mod mutate;
+
+pub use behaviour::Behaviours;
+pub use fuzzer::{Fuzzer, SCENE_SEED, Step};
+pub use minimise::smallest;

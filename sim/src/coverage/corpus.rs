@@ -1,0 +1,142 @@
+//! A corpus on disk: a folder with one small file per list of deviations, named by what it holds. Folders are merged
+//! by copying their files together; the same list has the same name everywhere.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::choice::{Deviation, stable_hash};
+
+/// A list of deviations with its file's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The file's name, without its folder.
+    pub name: String,
+    /// The deviations.
+    pub list: Vec<Deviation>,
+}
+
+/// Why a corpus cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum CorpusError {
+    /// The folder or one of its files: make it accessible, or name another one.
+    #[error("{path}: {error}; a corpus is a folder that can be read and written")]
+    Access {
+        /// Which.
+        path: String,
+        /// What the operating system says.
+        error: std::io::Error,
+    },
+    /// A file holds something else: correct it, or take it out of the folder.
+    #[error(
+        "{path}: {error}\nallowed in a corpus: [[deviation]] tables with `at` and `do`, as a scenario has them; correct \
+         the file or take it out of the folder"
+    )]
+    Format {
+        /// Which.
+        path: String,
+        /// Line, column and what is wrong there.
+        error: String,
+    },
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    deviation: Vec<Deviation>,
+}
+
+impl Entry {
+    /// Names a list.
+    #[must_use]
+    pub fn new(list: Vec<Deviation>) -> Self {
+        let text: String = list.iter().map(|deviation| format!("{deviation}\n")).collect();
+        Self { name: format!("{:016x}.toml", stable_hash(text.as_bytes())), list }
+    }
+
+    /// Reads a file's text; its name is that of what it holds. `path` is for the error only.
+    ///
+    /// # Errors
+    /// [`CorpusError::Format`].
+    pub fn parse(path: &str, bytes: &[u8]) -> Result<Self, CorpusError> {
+        let wrong = |error: String| CorpusError::Format { path: path.to_owned(), error };
+        let text = str::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
+        let file: File = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        Ok(Self::new(file.deviation))
+    }
+
+    /// The file's text.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        for Deviation { at, action } in &self.list {
+            // Points and actions hold nothing that must be escaped: names of processes are plain words.
+            let (at, action) = (quoted(&at.to_string()), quoted(&action.to_string()));
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "[[deviation]]\nat = {at}\ndo = {action}\n");
+        }
+        if text.is_empty() { "deviation = []\n".to_owned() } else { text }
+    }
+}
+
+/// All lists of some folders, by name, each once. A folder that is not there is an empty one.
+///
+/// # Errors
+/// [`CorpusError`]: the first file that is none of a corpus.
+pub fn read(folders: &[PathBuf]) -> Result<Vec<Entry>, CorpusError> {
+    let mut entries = Vec::new();
+    for path in folders.iter().map(|folder| files(folder)).collect::<Result<Vec<_>, _>>()?.concat() {
+        let bytes = std::fs::read(&path).map_err(|error| access(&path, error))?;
+        entries.push(Entry::parse(&path.display().to_string(), &bytes)?);
+    }
+    entries.sort_by(|one, other| one.name.cmp(&other.name));
+    entries.dedup();
+    Ok(entries)
+}
+
+/// Writes a list into a folder, which is made where it is not there.
+///
+/// # Errors
+/// [`CorpusError::Access`].
+pub fn write(folder: &Path, entry: &Entry) -> Result<(), CorpusError> {
+    std::fs::create_dir_all(folder).map_err(|error| access(folder, error))?;
+    let path = folder.join(&entry.name);
+    std::fs::write(&path, entry.to_toml()).map_err(|error| access(&path, error))
+}
+
+/// Makes a folder hold these lists and no other `*.toml` file. What is new is written before anything is removed.
+///
+/// # Errors
+/// [`CorpusError::Access`].
+pub fn replace(folder: &Path, entries: &[Entry]) -> Result<(), CorpusError> {
+    let old = files(folder)?;
+    entries.iter().try_for_each(|entry| write(folder, entry))?;
+    let is_kept =
+        |path: &Path| entries.iter().any(|entry| path.file_name().is_some_and(|name| name == &*entry.name));
+    old.iter()
+        .filter(|path| !is_kept(path))
+        .try_for_each(|path| std::fs::remove_file(path).map_err(|error| access(path, error)))
+}
+
+/// The folder's `*.toml` files, by name.
+fn files(folder: &Path) -> Result<Vec<PathBuf>, CorpusError> {
+    let found = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        found => found.map_err(|error| access(folder, error))?,
+    };
+    let paths = found.map(|entry| Ok(entry.map_err(|error| access(folder, error))?.path()));
+    let mut paths = paths.collect::<Result<Vec<_>, CorpusError>>()?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    paths.sort();
+    Ok(paths)
+}
+
+fn access(path: &Path, error: std::io::Error) -> CorpusError {
+    CorpusError::Access { path: path.display().to_string(), error }
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
