@@ -130,9 +130,19 @@ fn the_scenario_folder_is_that_of_the_workspace_where_there_is_none_here() {
 #[test]
 fn every_command_has_help_with_an_example() {
     let mut shown = String::new();
-    for command in
-        ["", "run", "fuzz", "explore", "shrink", "explain", "verify", "import", "exec", "bench", "completions"]
-    {
+    for command in [
+        "",
+        "run",
+        "fuzz",
+        "explore",
+        "shrink",
+        "explain",
+        "verify",
+        "import",
+        "exec",
+        "bench",
+        "completions",
+    ] {
         let args: Vec<_> = command.split_whitespace().chain(["--help"]).collect();
         let output = sim(&args);
         let text = text_of(&output.stdout);
