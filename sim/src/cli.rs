@@ -16,6 +16,7 @@ mod explain;
 mod explore;
 mod folder;
 mod fuzz;
+mod import;
 mod journal;
 mod json;
 mod junit;
@@ -63,6 +64,8 @@ pub(crate) enum Exit {
     Usage = 2,
     /// The same seed did not give the same run.
     Nondeterministic = 3,
+    /// An imported incident was not found again.
+    NotFound = 4,
 }
 
 /// Replays any race, crash or lost ACK in the lease queue from a seed.
@@ -77,6 +80,7 @@ pub(crate) enum Exit {
      was not caught
   2  the arguments or a scenario file are wrong
   3  the same seed did not give the same run
+  4  no seed does what the imported logs say
 
 Examples:
   cargo sim
@@ -144,6 +148,14 @@ enum Command {
     #[command(after_help = "Example:
   cargo sim verify scenarios/storm.toml --was 3/1000 --confidence 99")]
     Verify(VerifyArgs),
+    /// Reads the event logs of an incident, and searches for a seed that does the same.
+    ///
+    /// The logs of `ackward work --events FILE` are held against the contract, turned into a scenario, and replayed in
+    /// simulation. Name the logs of all workers that shared the queue. Exits with 0 where a seed does the same, 1 where
+    /// the logs (or the replay) break the contract, 4 where no seed does the same; the nearest run is written then.
+    #[command(after_help = "Example:
+  cargo sim import worker-a.jsonl worker-b.jsonl --out incident.toml")]
+    Import(ImportArgs),
     /// Reads one JSON operation a line and prints one JSON result a line, on real SQLite files.
     #[command(after_help = "Operations and their arguments ([] is optional):
   enqueue id qty now_ms ttl_ms [max_attempts]
@@ -323,6 +335,26 @@ struct StrategiesArgs {
     json: bool,
 }
 
+#[derive(Args)]
+struct ImportArgs {
+    /// The event logs, of one or several workers.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The scenario file to write (*.toml), or - for standard output; else the first log's name in this folder,
+    /// where no file has it yet.
+    #[arg(long, value_name = "PATH")]
+    out: Option<PathBuf>,
+    /// The first seed, 0 to 2^63-1.
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
+    start: u64,
+    /// How many seeds at most, 1 to 1000000.
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = text::whole(1, 1_000_000))]
+    seeds: u64,
+    /// Print one JSON object instead.
+    #[arg(long)]
+    json: bool,
+}
+
 #[derive(Args, Default)]
 struct FuzzArgs {
     /// The scenario files; without any, all of the scenario folder.
@@ -434,6 +466,7 @@ fn command(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Shrink(args)) => shrink::shrink(&args),
         Some(Command::Explain(args)) => explain::explain(&args),
         Some(Command::Verify(args)) => verify::verify(&args),
+        Some(Command::Import(args)) => import::import(&args),
         Some(Command::Exec { dir }) => {
             let terminal = io::stderr().is_terminal();
             exec::run_explained(dir.as_deref(), io::stdin().lock(), io::stdout().lock(), |failure| {

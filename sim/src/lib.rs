@@ -11,6 +11,7 @@ pub mod exec;
 pub mod explain;
 pub mod explore;
 pub mod findability;
+pub mod import;
 pub mod judge;
 pub mod model;
 pub mod scenario;

@@ -329,6 +329,7 @@ pub struct Redrive {
     pub note: Name,
     /// Which of two operators does it, 1 or 2: each does its redrives one after the other. Default 1.
     #[serde(with = "field::operator", default = "field::operator::default")]
+    #[schemars(schema_with = "field::operator::schema")]
     pub operator: i64,
 }
 

@@ -120,14 +120,16 @@ pub struct JobOutcome {
 }
 
 /// Where a consumer's store must stand at the end of every run. Only what is given is judged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConsumerOutcome {
     /// The consumer, one of this scenario. Required.
     #[serde(with = "field::name")]
+    #[schemars(schema_with = "schema::name")]
     pub name: Name,
     /// The number of the last event applied, -1 to 1,000,000,000; -1 for none.
     #[serde(with = "field::last", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::last")]
     pub last: Option<i64>,
     /// How often it made a connection, as a number or `[least, most]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

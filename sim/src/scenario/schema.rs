@@ -66,6 +66,10 @@ pub(super) fn status(_: &mut SchemaGenerator) -> Schema {
     words(field::STATUS_WORDS)
 }
 
+pub(super) fn last(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "integer", "minimum": -1, "maximum": 1_000_000_000 })
+}
+
 pub(super) fn reason(_: &mut SchemaGenerator) -> Schema {
     words(field::REASON_WORDS)
 }

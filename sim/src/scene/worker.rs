@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ackward::port::Clock;
 use ackward::rules::{Jitter, Lease, Limits, Name, RetryPolicy, Timeout};
-use ackward::shell::{Orders, Wake, WorkOptions, Worker, run_once, work as work_loop};
+use ackward::shell::{Extras, Orders, Wake, WorkOptions, Worker, run_once, work_observed};
 use ackward::storage::{Durability, OpenOptions};
 use rand_chacha::rand_core::RngCore;
 
@@ -16,6 +16,7 @@ use super::sender::WatchedSender;
 use super::{QUEUE_FILE, SimFault, Stage, System, stopped, timeout};
 use crate::choice::{stable_hash, stream};
 use crate::computer::{Context, VFS_NAME};
+use crate::import::Diary;
 use crate::judge::WatchedQueue;
 use crate::scenario::Worker as Settings;
 
@@ -91,7 +92,9 @@ pub async fn work<S: System>(context: Context, post: Rc<Post>, stage: Rc<Stage>)
         let sender = |_| WatchedSender::new(S::sender(&context, &stage), context.clone());
         let senders = (0..post.slots).map(sender).collect();
         let wake = Wake::default();
-        match work_loop(&worker, &options, senders, &jitter, &wake, context.terminated()).await {
+        let (ended, diary) = (context.terminated(), Diary(context.clone()));
+        let extras = Extras { batch: 1, observer: &diary };
+        match work_observed(&worker, &options, senders, &jitter, &wake, ended, extras).await {
             Ok(_) => return stopped(&context, &stage, GRACE_MS),
             Err(error) => context.world().note(|| format!("cannot open the queue: {error}")),
         }

@@ -153,6 +153,7 @@ fn every_command_has_help_with_an_example() {
         "shrink",
         "explain",
         "verify",
+        "import",
         "exec",
         "bench",
         "strategies",

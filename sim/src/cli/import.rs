@@ -1,0 +1,225 @@
+//! `cargo sim import`: an incident from production, found again from a seed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use ackward_sim::import::{Draft, Finding, Found, Likeness, Log, SearchOptions, draft, search};
+use anyhow::{Context, bail};
+use serde::Serialize;
+
+use super::progress::Progress;
+use super::text::{grouped, shell_word};
+use super::{Exit, ImportArgs, json, panics, unless_closed};
+
+/// One byte more than a log may have.
+const READ_MAX: u64 = (64 << 20) + 1;
+
+/// Runs the command.
+pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<Exit> {
+    let files: Vec<_> = args.files.iter().map(|path| read(path)).collect::<anyhow::Result<_>>()?;
+    let log = Log::read(&files)?;
+    let out = Out::new(args)?;
+    panics::keep_quiet();
+    let draft = if log.lines.is_empty() { None } else { Some(draft(&log)?) };
+    let found = match &draft {
+        Some(draft) => again(args, &log, draft)?,
+        None => None,
+    };
+    if let Some(found) = &found {
+        out.write(&text(&log, found))?;
+    }
+    let command = found.as_ref().and_then(|found| out.replay(found.seed));
+    let told = if args.json {
+        json::print(
+            &mut io::stdout().lock(),
+            &report(&log, draft.as_ref(), found.as_ref(), command.as_deref()),
+        )
+    } else {
+        tell(&log, draft.as_ref(), found.as_ref(), &out, command.as_deref())
+    };
+    unless_closed(told.map_err(Into::into))?;
+    Ok(exit(&log, found.as_ref()))
+}
+
+fn exit(log: &Log, found: Option<&Found>) -> Exit {
+    match found {
+        _ if !log.findings.is_empty() => Exit::Failed,
+        Some(found) if !found.broken.is_empty() => Exit::Failed,
+        Some(found) if found.likeness.is_exact => Exit::Held,
+        _ => Exit::NotFound,
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
+    let name = path.display().to_string();
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(READ_MAX).read_to_end(&mut bytes));
+    read.with_context(|| {
+        format!("{name}: cannot be read, allowed: an event log of `ackward work --events FILE`")
+    })?;
+    Ok((name, bytes))
+}
+
+fn again(args: &ImportArgs, log: &Log, draft: &Draft) -> anyhow::Result<Option<Found>> {
+    let options = SearchOptions { start: args.start, seeds: args.seeds };
+    let progress = Progress::new(args.seeds, Instant::now(), !args.json);
+    let found = panics::guarded(|| {
+        search(log, draft, options, |seeds| progress.set(seeds, || "searching".to_owned()))
+    });
+    progress.clear();
+    found.map_err(anyhow::Error::msg)
+}
+
+/// Where the scenario goes.
+enum Out {
+    Stdout,
+    File(PathBuf),
+}
+
+impl Out {
+    fn new(args: &ImportArgs) -> anyhow::Result<Self> {
+        match &args.out {
+            Some(path) if path == Path::new("-") && args.json => {
+                bail!("--out - is standard output, where --json prints, allowed: a file")
+            }
+            Some(path) if path == Path::new("-") => Ok(Self::Stdout),
+            Some(path) if path.extension().is_some_and(|extension| extension == "toml") => {
+                Ok(Self::File(path.clone()))
+            }
+            Some(path) => bail!("--out is {}, allowed: a file *.toml, or -", path.display()),
+            None => {
+                let stem = args.files.first().and_then(|path| path.file_stem()).unwrap_or_default();
+                let path = PathBuf::from(stem).with_extension("toml");
+                // Made now, so that no search is in vain.
+                let made = OpenOptions::new().write(true).create_new(true).open(&path);
+                made.with_context(|| {
+                    format!("{}: cannot be made; --out PATH names another file", path.display())
+                })?;
+                Ok(Self::File(path))
+            }
+        }
+    }
+
+    fn write(&self, text: &str) -> anyhow::Result<()> {
+        match self {
+            Self::Stdout => Ok(writeln!(io::stdout().lock(), "{text}")?),
+            Self::File(path) => {
+                fs::write(path, text).with_context(|| format!("{}: cannot be written", path.display()))
+            }
+        }
+    }
+
+    fn replay(&self, seed: u64) -> Option<String> {
+        let Self::File(path) = self else { return None };
+        Some(format!("cargo sim run {} --seed {seed}", shell_word(&path.display().to_string())))
+    }
+}
+
+/// The scenario file, with the story of its deviations.
+fn text(log: &Log, found: &Found) -> String {
+    let Likeness { same, of, .. } = &found.likeness;
+    let mut text = format!(
+        "# Imported from {}; with --seed {}, {same} of {of} steps are the same.\n",
+        log.files.join(", "),
+        found.seed
+    );
+    for deviation in &found.scenario.deviations {
+        text.push_str(&format!("# {}\n", deviation.in_words()));
+    }
+    text + &found.scenario.to_toml()
+}
+
+fn tell(
+    log: &Log,
+    draft: Option<&Draft>,
+    found: Option<&Found>,
+    out: &Out,
+    command: Option<&str>,
+) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    for finding in &log.findings {
+        writeln!(output, "{finding}")?;
+    }
+    for file in &log.torn {
+        writeln!(output, "note: the last line of {file} is torn")?;
+    }
+    for note in draft.iter().flat_map(|draft| &draft.notes) {
+        writeln!(output, "note: {note}")?;
+    }
+    let findings = match log.findings.len() {
+        0 => "the contract was kept".to_owned(),
+        count => format!("the contract was not kept, {} times", grouped(count as u64)),
+    };
+    writeln!(output, "{} lines of {} logs: {findings}", grouped(log.lines.len() as u64), log.files.len())?;
+    let Some(found) = found else { return writeln!(output, "no run replays what the logs say") };
+    let Likeness { same, of, is_exact, differs } = &found.likeness;
+    let (seeds, seed) = (grouped(found.seeds), found.seed);
+    if *is_exact {
+        writeln!(output, "found again: seed {seed} does all {of} steps, after {seeds} seeds")?;
+    } else {
+        writeln!(
+            output,
+            "not found again in {seeds} seeds; the nearest, seed {seed}, does {same} of {of} steps"
+        )?;
+    }
+    if let Some(differs) = differs {
+        writeln!(output, "  first difference: {differs}")?;
+    }
+    for broken in &found.broken {
+        writeln!(output, "  it breaks {broken}")?;
+    }
+    if let Out::File(path) = out {
+        writeln!(output, "{}: {} deviations", path.display(), found.scenario.deviations.len())?;
+    }
+    command.map_or(Ok(()), |command| writeln!(output, "{command}"))
+}
+
+#[derive(Serialize)]
+struct ImportJson<'a> {
+    files: &'a [String],
+    lines: usize,
+    findings: &'a [Finding],
+    torn: &'a [String],
+    notes: &'a [String],
+    jobs: usize,
+    workers: usize,
+    found: Option<FoundJson<'a>>,
+    command: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct FoundJson<'a> {
+    seed: u64,
+    seeds: u64,
+    #[serde(flatten)]
+    likeness: &'a Likeness,
+    broken: &'a [String],
+    deviations: Vec<String>,
+}
+
+fn report<'a>(
+    log: &'a Log,
+    draft: Option<&'a Draft>,
+    found: Option<&'a Found>,
+    command: Option<&'a str>,
+) -> ImportJson<'a> {
+    ImportJson {
+        files: &log.files,
+        lines: log.lines.len(),
+        findings: &log.findings,
+        torn: &log.torn,
+        notes: draft.map_or(&[], |draft| &draft.notes),
+        jobs: draft.map_or(0, |draft| draft.scenario.jobs.len()),
+        workers: draft.map_or(0, |draft| draft.scenario.workers.len()),
+        found: found.map(|found| FoundJson {
+            seed: found.seed,
+            seeds: found.seeds,
+            likeness: &found.likeness,
+            broken: &found.broken,
+            deviations: found.scenario.deviations.iter().map(ToString::to_string).collect(),
+        }),
+        command,
+    }
+}

@@ -1,0 +1,117 @@
+//! The event logs of an incident, put together by time.
+
+use std::collections::BTreeMap;
+
+use super::check;
+use super::{Finding, Line, Ticketed};
+
+/// Largest log, in bytes: an incident, not a year.
+pub(super) const LEN_MAX: usize = 64 << 20;
+
+/// Why logs cannot be imported.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LogError {
+    /// A line is none of an event log. Cut it out, or import another file.
+    #[error("{file}:{line}: {what}")]
+    Line {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong and what is allowed.
+        what: String,
+    },
+    /// Nothing to import.
+    #[error("no line tells of a job, allowed: at least one, as `ackward work --events FILE` writes it")]
+    Empty,
+    /// A file is too large. Cut the incident out of it.
+    #[error("{0}: larger than 64 MiB, allowed: up to 64 MiB; cut the incident out of it")]
+    Large(String),
+}
+
+/// A line with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    /// The file, by its place in [`Log::files`].
+    pub file: usize,
+    /// The line, from 1.
+    pub number: usize,
+    /// What it tells.
+    pub line: Line,
+}
+
+/// Logs that were read.
+#[derive(Debug, Clone, Default)]
+pub struct Log {
+    /// The files' names.
+    pub files: Vec<String>,
+    /// The lines that tell of jobs, by time.
+    pub lines: Vec<Placed>,
+    /// Where the contract was not kept, by file and line.
+    pub findings: Vec<Finding>,
+    /// Files whose last line is torn, which a kill or a power cut explains.
+    pub torn: Vec<String>,
+}
+
+impl Log {
+    /// Reads logs, each with its name and bytes, and holds them against the contract.
+    ///
+    /// # Errors
+    /// [`LogError`] where a file is no event log.
+    pub fn read(files: &[(String, Vec<u8>)]) -> Result<Self, LogError> {
+        let mut log = Self::default();
+        for (name, bytes) in files {
+            log.add(name, bytes)?;
+        }
+        if log.lines.is_empty() && log.findings.is_empty() {
+            return Err(LogError::Empty);
+        }
+        // Stable: lines of one moment stay in the order of their file.
+        log.lines.sort_by_key(|placed| placed.line.at_ms);
+        let findings = check::check(&log);
+        log.findings.extend(findings);
+        log.findings.sort();
+        Ok(log)
+    }
+
+    /// The lines of each claim, by job and token, each in the order of its file.
+    #[must_use]
+    pub fn claims(&self) -> BTreeMap<(&str, i64), Vec<&Placed>> {
+        let mut claims: BTreeMap<_, Vec<&Placed>> = BTreeMap::new();
+        for placed in &self.lines {
+            claims.entry((placed.line.job(), placed.line.token())).or_default().push(placed);
+        }
+        claims
+    }
+
+    fn add(&mut self, name: &str, bytes: &[u8]) -> Result<(), LogError> {
+        if bytes.len() > LEN_MAX {
+            return Err(LogError::Large(name.to_owned()));
+        }
+        let file = self.files.len();
+        self.files.push(name.to_owned());
+        for (at, piece) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+            let number = at + 1;
+            let text = String::from_utf8_lossy(piece);
+            if text.trim().is_empty() {
+                continue;
+            }
+            match Line::parse(text.trim_end()) {
+                Ok(Ticketed::Yes(line)) => self.lines.push(Placed { file, number, line }),
+                Ok(Ticketed::No) => {}
+                Ok(Ticketed::Invalid(why)) => {
+                    self.findings.push(Finding {
+                        file: name.to_owned(),
+                        line: number,
+                        clause: "Q35",
+                        what: why,
+                    });
+                }
+                // Only the last line can lack its line feed.
+                Err(_) if !piece.ends_with(b"\n") => self.torn.push(name.to_owned()),
+                Err(what) => return Err(LogError::Line { file: name.to_owned(), line: number, what }),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! The search for a seed whose run does what a log says, and its replay without the guide.
+
+use std::rc::Rc;
+
+use super::guide::Guide;
+use super::log::Log;
+use super::{Draft, Likeness, Steps, diary};
+use crate::choice::{Deviation, Kind, Probabilities, Random};
+use crate::scenario::Scenario;
+use crate::scene::Report;
+use crate::twin;
+
+/// Most deviations of a scenario file.
+const DEVIATIONS_MAX: usize = 1_000;
+/// Most runs that making the deviations fewer may take.
+const FEWER_RUNS_MAX: u64 = 200;
+/// How likely another process runs first where the log does not tell.
+const PICK: f64 = 0.03;
+
+/// How far to search.
+#[derive(Debug, Clone, Copy)]
+pub struct SearchOptions {
+    /// The first seed.
+    pub start: u64,
+    /// How many seeds at most.
+    pub seeds: u64,
+}
+
+/// The run that comes nearest.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Its seed.
+    pub seed: u64,
+    /// How near it comes.
+    pub likeness: Likeness,
+    /// The scenario with the run's deviations: it replays with the seed alone.
+    pub scenario: Scenario,
+    /// The properties that it breaks.
+    pub broken: Vec<String>,
+    /// How many seeds were run.
+    pub seeds: u64,
+}
+
+/// Searches for a run that does what the log says; `on_seed` is told how many seeds were run. `None` where no run
+/// replays, or no seed is to be run.
+pub fn search(
+    log: &Log,
+    draft: &Draft,
+    options: SearchOptions,
+    mut on_seed: impl FnMut(u64),
+) -> Option<Found> {
+    let wanted = Steps::of(log.lines.iter().map(|placed| &placed.line));
+    let mut best: Option<(u64, Likeness, Vec<Deviation>)> = None;
+    let mut seeds = 0;
+    for seed in options.start..options.start.saturating_add(options.seeds) {
+        let (report, lines) = diary::keep(|| guided(draft, seed));
+        let likeness = wanted.likeness(&Steps::of(lines.iter()));
+        seeds += 1;
+        on_seed(seeds);
+        let is_better = best.as_ref().is_none_or(|(_, best, _)| rank(&likeness) > rank(best));
+        if is_better && report.deviations.len() <= DEVIATIONS_MAX {
+            best = Some((seed, likeness, report.deviations));
+        }
+        if best.as_ref().is_some_and(|(_, likeness, _)| likeness.is_exact) {
+            break;
+        }
+    }
+    let (seed, likeness, deviations) = best?;
+    let scenario = Scenario { deviations, ..draft.scenario.clone() };
+    let scenario = fewer(scenario, |candidate| replay(&wanted, candidate, seed).0 == likeness);
+    let (likeness, report) = replay(&wanted, &scenario, seed);
+    let broken =
+        report.violations.iter().map(|violation| format!("{}: {}", violation.property, violation.detail));
+    Some(Found { seed, likeness, scenario, broken: broken.collect(), seeds })
+}
+
+/// A run with the guide. Every fourth leaves nothing to chance but what every seed draws.
+fn guided(draft: &Draft, seed: u64) -> Report {
+    let chances = Probabilities::default().with(Kind::Pick, PICK);
+    let rest = (seed % 4 != 1).then(|| Random::new(seed, chances));
+    let scenario = Rc::new(draft.scenario.clone());
+    twin::run_choosing(&scenario, seed, false, Guide::new(draft, seed % 2 == 0, rest))
+}
+
+/// A run of the scenario as it stands.
+fn replay(wanted: &Steps, scenario: &Scenario, seed: u64) -> (Likeness, Report) {
+    let (report, lines) = diary::keep(|| twin::run(&Rc::new(scenario.clone()), seed, false));
+    (wanted.likeness(&Steps::of(lines.iter())), report)
+}
+
+const fn rank(likeness: &Likeness) -> (bool, usize) {
+    (likeness.is_exact, likeness.same)
+}
+
+/// Leaves out deviations, halves first, for as long as the run stays as good.
+fn fewer(mut scenario: Scenario, is_as_good: impl Fn(&Scenario) -> bool) -> Scenario {
+    let (mut size, mut runs) = (scenario.deviations.len(), 0);
+    while size > 0 && runs < FEWER_RUNS_MAX {
+        let mut at = 0;
+        while at < scenario.deviations.len() && runs < FEWER_RUNS_MAX {
+            let mut candidate = scenario.clone();
+            let end = (at + size).min(candidate.deviations.len());
+            candidate.deviations.drain(at..end);
+            runs += 1;
+            if is_as_good(&candidate) { scenario = candidate } else { at = end }
+        }
+        size /= 2;
+    }
+    scenario
+}
