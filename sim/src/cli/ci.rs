@@ -26,7 +26,8 @@ pub(crate) struct CiArgs {
     /// Take the first seed from a text, such as a commit's name; the same text gives the same seed.
     #[arg(long, value_name = "TEXT", conflicts_with = "start")]
     seed_from: Option<String>,
-    /// Stop after N failing seeds in all, 1 to 1000000000; scenarios after that are not run.
+    /// Stop once N seeds have failed in all, 1 to 1000000000; the part of 64 that one belongs to still counts, and
+    /// scenarios after it are not run.
     #[arg(long, value_name = "N", value_parser = text::whole(1, 1_000_000_000))]
     pub(crate) max_failures: Option<u64>,
     /// Keep a journal of finished parts in FILE, and go on from it where it is there already. Other arguments, an

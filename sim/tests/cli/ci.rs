@@ -34,8 +34,18 @@ fn merged_shards_are_the_whole_campaign() {
     assert_eq!(merged.status.code(), Some(1), "{}", text_of(&merged.stderr));
     assert_eq!(without_timings(&merged.stdout), without_timings(&whole.stdout));
     let whole: Value = serde_json::from_slice(&whole.stdout).unwrap();
-    for scenario in whole["scenarios"].as_array().unwrap() {
-        assert_eq!(scenario["ranges"], serde_json::json!([[1, 100]]));
+    let runs = |campaign: &Value, at: usize| {
+        u64::from_str_radix(campaign["scenarios"][at]["runs"].as_str().unwrap(), 16).unwrap()
+    };
+    let parts: Vec<Value> = reports
+        .iter()
+        .map(|report| serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap())
+        .collect();
+    for at in 0..files.len() {
+        assert_eq!(whole["scenarios"][at]["ranges"], serde_json::json!([[1, 100]]));
+        let sum = parts.iter().fold(0_u64, |sum, part| sum.wrapping_add(runs(part, at)));
+        assert_eq!(runs(&whole, at), sum);
+        assert_ne!(sum, 0);
     }
     assert_eq!(whole["scenarios"][2]["problem"]["made"].as_array().unwrap().len(), 2, "{whole}");
 }
