@@ -1,5 +1,5 @@
-//! What a run did, seen from afar: at each point the operation, its phase and the role (no process and no ordinals),
-//! what was decided there and roughly what the databases hold; and which point followed which.
+//! What a run did, seen from afar, without processes and ordinals: what was decided where (operation, phase, role); what
+//! the databases roughly held there; and what followed what, by operation, phase and decision.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::choice::{Chooser, Decision, Kind, Offer, Point, stable_hash};
 use crate::judge::{self, Judges};
 
 /// Numbers above this are "many".
-const MANY: u64 = 3;
+const MANY: u64 = 2;
 
 /// Behaviours by their hashes, which are the same on every machine.
 pub type Behaviours = BTreeSet<u64>;
@@ -45,6 +45,10 @@ impl<C> Watcher<C> {
         self.met.take().map(|(_, met)| met).unwrap_or_default()
     }
 
+    fn see(&mut self, behaviour: [u64; 3]) {
+        self.seen.push(stable_hash(&behaviour.map(u64::to_le_bytes).concat()));
+    }
+
     /// The databases change with a commit or a power cut only: nothing is computed anew in between.
     fn look(&mut self) {
         let looked = judge::peek(|judges| {
@@ -66,12 +70,18 @@ impl<C: Chooser> Chooser for Watcher<C> {
             met.extend(wanted.map(|offer| (*point, *offer)));
         }
         self.look();
-        let place = stable_hash(point.operation.as_bytes());
-        let what = [point.phase as u8, point.role as u8, decision.kind as u8];
-        let here = place ^ stable_hash(&what).rotate_left(1);
-        self.seen.push(stable_hash(&[here, self.databases].map(u64::to_le_bytes).concat()));
-        self.seen.push(stable_hash(&[self.before, here, 1].map(u64::to_le_bytes).concat()));
-        self.before = here;
+        // The role counts by itself only: with the databases or in a sequence of points, every run of a larger scenario
+        // would be new in some way, and nothing would guide.
+        let decided = decision.kind as u8;
+        let operation = stable_hash(point.operation.as_bytes());
+        let here = operation ^ stable_hash(&[point.phase as u8, decided]).rotate_left(1);
+        let exact = operation ^ stable_hash(&[point.phase as u8, decided, point.role as u8]).rotate_left(1);
+        self.see([exact, 0, 0]);
+        self.see([here, self.databases, 1]);
+        if here != self.before {
+            self.see([self.before, here, 2]);
+            self.before = here;
+        }
         decision
     }
 }

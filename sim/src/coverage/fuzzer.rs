@@ -1,11 +1,12 @@
-//! Draws runs, changes the lists that reached something new, and keeps what does so again.
+//! Draws runs, changes the lists that reached something new, and keeps what does so again. Half of the changed lists
+//! are all that happens in their run, half have the rest of it drawn.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::behaviour::{Behaviours, Met, Watcher};
 use super::mutate::Mutator;
-use crate::choice::{Chooser, Deviation, Kind, stable_hash, stream};
+use crate::choice::{Chooser, Decision, Deviation, Kind, Offer, Point, stable_hash, stream};
 use crate::explore;
 use crate::scenario::Scenario;
 use crate::scene::{Report, SceneChooser};
@@ -117,8 +118,9 @@ impl Fuzzer {
     pub fn step(&mut self) -> Step {
         let is_drawn = self.runs.is_multiple_of(DRAWN_EVERY) && self.has_chance();
         let (report, behaviours) = match self.child() {
+            Some(list) if !is_drawn && self.has_chance() && self.mutator.below(2) == 0 => self.draw(&list),
             Some(list) if !is_drawn => self.replay(&list),
-            _ => self.draw(),
+            _ => self.draw(&[]),
         };
         self.judge(report, behaviours)
     }
@@ -131,12 +133,13 @@ impl Fuzzer {
         self.scenario().faults.probabilities().iter().any(|(_, probability)| *probability > 0.0)
     }
 
-    /// A run by the strategy: with the seeds in order, beginning with the first.
-    fn draw(&mut self) -> (Report, Behaviours) {
+    /// A run by the strategy, where the list says nothing: with the seeds in order, beginning with the first.
+    fn draw(&mut self, list: &[Deviation]) -> (Report, Behaviours) {
         let seed = self.start.saturating_add(self.drawn);
         self.drawn += 1;
         self.runs += 1;
-        let (report, watcher) = self.run(Watcher::new(self.strategist.chooser(seed)));
+        let (report, watcher) =
+            self.run(Watcher::new(First(self.chooser(list), self.strategist.chooser(seed))));
         (report, watcher.borrow().behaviours())
     }
 
@@ -189,5 +192,15 @@ impl Fuzzer {
     fn run<C: Chooser + 'static>(&self, watcher: Watcher<C>) -> (Report, Rc<RefCell<Watcher<C>>>) {
         let watcher = Rc::new(RefCell::new(watcher));
         (twin::run_choosing(self.scenario(), SCENE_SEED, false, Rc::clone(&watcher)), watcher)
+    }
+}
+
+/// Answers as the first, and where that has nothing to say as the second.
+struct First<A, B>(A, B);
+
+impl<A: Chooser, B: Chooser> Chooser for First<A, B> {
+    fn choose(&mut self, point: &Point, offers: &[Offer]) -> Decision {
+        let first = self.0.choose(point, offers);
+        if first.is_go() { self.1.choose(point, offers) } else { first }
     }
 }

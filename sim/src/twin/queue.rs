@@ -119,7 +119,9 @@ impl Twin {
         if self.makes(flaw) { "<" } else { "<=" }
     }
 
-    fn connection(&self) -> &Connection {
+    /// The connection, for a variant of a twin that looks at its file by itself.
+    #[must_use]
+    pub fn connection(&self) -> &Connection {
         self.real.connection()
     }
 

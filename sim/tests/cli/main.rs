@@ -4,6 +4,7 @@
 
 mod children;
 mod ci;
+mod cover;
 mod determinism;
 mod search;
 mod surface;
@@ -84,6 +85,13 @@ fn wrong_arguments_exit_2_and_say_what_is_allowed() {
         (&["fuzz", "--seeds", "0"], "a whole number from 1 to 1000000000"),
         (&["fuzz", "--time", "60"], "such as 500ms, 60s or 5m"),
         (&["fuzz", "--time", "5s", "--seeds", "3"], "cannot be used with"),
+        (&["fuzz", "--corpus", "x"], "--cover"),
+        (&["fuzz", "x.toml", "--cover", "--minimise"], "--corpus"),
+        (&["fuzz", "x.toml", "--cover", "--plateau", "0"], "a whole number from 1 to 1000000000"),
+        (&["fuzz", "x.toml", "--cover", "--jobs", "2"], "cannot be used with"),
+        (&["fuzz", "x.toml", "y.toml", "--cover"], "allowed: exactly one"),
+        (&["fuzz", "--cover"], "0 scenario files, allowed: exactly one"),
+        (&["strategies", "--only", "x"], "allowed: one of select-outside-the-transaction"),
         (&["fuzz", "--jobs", "0"], "a whole number from 1 to 256"),
         (&["run", "x.toml", "--net", "turmol"], "possible values: built-in, turmoil"),
         (&["fuzz", "--net", ""], "possible values: built-in, turmoil"),
