@@ -122,7 +122,8 @@ fn jobs(log: &Log, cues: &[Cue], plain: &Job) -> Result<Vec<Job>, DraftError> {
         jobs.push(Job {
             id: Name::new("id", &cue.job)?,
             qty: quantities.get(cue.job.as_str()).copied().unwrap_or(plain.qty),
-            at_ms: cue.at_ms,
+            // There when it is looked for.
+            at_ms: (cue.at_ms - 1).max(0),
             ttl_ms: Limits::CONTRACT.ttl(SPAN_MAX_MS)?,
             max_attempts: Attempts::new(budget(log, &cue.job))?,
             ..plain.clone()

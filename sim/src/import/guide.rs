@@ -7,9 +7,12 @@ use super::diary;
 use super::plan::{Answer, Cue, End};
 use super::{Draft, Line, What};
 use crate::choice::{Chooser, Decision, Kind, Offer, Phase, Point, Random, Role};
+use crate::computer::EPOCH_MS;
 
 /// How often a worker is made to wait for one and the same turn.
-const WAITS_MAX: u32 = 3;
+const WAITS_MAX: u32 = 60;
+/// The shortest of these waits, in ms.
+const WAIT_MIN_MS: i64 = 20;
 /// How much longer than its lease a worker stands still that is to be late, in ms.
 const LATE_MS: i64 = 50;
 const RECEIVER: usize = 0;
@@ -23,6 +26,9 @@ pub(super) struct Guide {
     dies_early: bool,
     rest: Option<Random>,
     seen: usize,
+    /// When something was last told, since the beginning, in ms; and until when each process stood still.
+    now_ms: i64,
+    awake_ms: BTreeMap<usize, i64>,
     claimed: BTreeSet<usize>,
     /// Claims that are under way, by worker.
     open: BTreeMap<String, Vec<usize>>,
@@ -47,6 +53,8 @@ impl Guide {
             dies_early,
             rest,
             seen: 0,
+            now_ms: 0,
+            awake_ms: BTreeMap::new(),
             claimed: BTreeSet::new(),
             open: BTreeMap::new(),
             given: BTreeSet::new(),
@@ -60,6 +68,7 @@ impl Guide {
     fn catch_up(&mut self) {
         let news = diary::so_far(|lines| lines.get(self.seen..).unwrap_or_default().to_vec());
         self.seen += news.len();
+        self.now_ms = news.last().map_or(self.now_ms, |line| line.at_ms - EPOCH_MS);
         for line in &news {
             let Some(cue) = self.cue_of(line) else { continue };
             let open = self.open.entry(line.ticket.owner.to_string()).or_default();
@@ -130,15 +139,14 @@ impl Guide {
         None
     }
 
-    /// A worker is about to claim: where another one comes first, it stands still until its own time.
+    /// A worker is about to claim: it stands still until its own time, and while another one comes first.
     fn turn(&mut self, point: &Point, name: &str) -> Option<Decision> {
         let is_free = |at: &usize| !self.claimed.contains(at);
         let first = (0..self.cues.len()).find(is_free)?;
         let own = (0..self.cues.len()).filter(is_free).find(|at| self.cues[*at].owner == name);
-        if own == Some(first) {
-            let gives_back = self.cues[first].end == End::Released && point.phase == Phase::Commit;
-            return (gives_back && self.given.insert((first, Role::Resume)))
-                .then_some(plain(Kind::Terminate));
+        let gives_back = own == Some(first) && self.cues[first].end == End::Released;
+        if gives_back && point.phase == Phase::Commit && self.given.insert((first, Role::Resume)) {
+            return Some(plain(Kind::Terminate));
         }
         let turn = (point.incarnation, point.ordinal);
         if self.turns.insert(point.process, turn) == Some(turn) {
@@ -149,10 +157,16 @@ impl Guide {
         if *waits > WAITS_MAX {
             return None;
         }
-        let now_ms = self.claimed.iter().map(|at| self.cues[*at].at_ms).max().unwrap_or(0);
+        let now_ms = self.now_ms.max(self.awake_ms.get(&point.process).copied().unwrap_or(0));
         let last_ms = self.cues.iter().map(|cue| cue.last_ms).max().unwrap_or(0);
         let until_ms = own.map_or(last_ms + LATE_MS, |own| self.cues[own].at_ms);
-        Some(Decision { kind: Kind::Stall, value: (until_ms - now_ms).max(1) })
+        let is_first = own == Some(first);
+        if is_first && until_ms <= now_ms {
+            return None;
+        }
+        let value = (until_ms - now_ms).max(if is_first { 1 } else { WAIT_MIN_MS });
+        self.awake_ms.insert(point.process, now_ms + value);
+        Some(Decision { kind: Kind::Stall, value })
     }
 
     /// Notes what an answer does to what was under way.

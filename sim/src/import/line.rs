@@ -1,6 +1,6 @@
 //! One line of an event log.
 
-use ackward::rules::{Attempt, Event, Name, Outcome, Qty, Ticket, Token};
+use ackward::rules::{Attempt, Event, Millis, Name, Outcome, Qty, Ticket, Token};
 use ackward::shell::{Happening, SendError};
 use ackward::storage::{Finished, Released};
 use serde::{Deserialize, Serialize};
@@ -98,6 +98,7 @@ impl Line {
         }
         let what = what(&row)?;
         let at_ms = row.at_ms.ok_or("at_ms is null, allowed: ms since the Unix epoch")?;
+        let at_ms = Millis::named("at_ms", at_ms).map_err(|error| error.to_string())?.get();
         let ticket = row.ticket.ok_or_else(|| format!("`ticket` is missing, required for {}", row.what))?;
         Ok(match ticket.checked() {
             Ok(ticket) => Ticketed::Yes(Self { at_ms, what, ticket }),

@@ -79,7 +79,7 @@ fn guided(draft: &Draft, seed: u64) -> Report {
     let chances = Probabilities::default().with(Kind::Pick, PICK);
     let rest = (seed % 4 != 1).then(|| Random::new(seed, chances));
     let scenario = Rc::new(draft.scenario.clone());
-    twin::run_choosing(&scenario, seed, false, Guide::new(draft, seed % 2 == 0, rest))
+    twin::run_choosing(&scenario, seed, false, Guide::new(draft, seed.is_multiple_of(2), rest))
 }
 
 /// A run of the scenario as it stands.

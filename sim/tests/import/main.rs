@@ -174,6 +174,7 @@ fn a_torn_last_line_is_told_and_any_other_one_refused_with_its_place() {
     assert_eq!((log.lines.len(), log.torn), (1, vec!["x.jsonl".to_owned()]));
     for (text, number, part) in [
         (format!("{whole}\n{}\n{whole}\n", &whole[..40]), 2, "allowed: a JSON object"),
+        (whole.replace(":1000,", ":-9223372036854775808,") + "\n", 1, "at_ms"),
         (whole.replace("claimed", "clamed") + "\n", 1, "allowed: one of claimed, answered"),
         (whole.replace("claimed", "released") + "\n", 1, "allowed: one of pending, stale"),
         (r#"{"at_ms":1,"what":"claimed"}"#.to_owned() + "\n", 1, "`ticket` is missing"),
