@@ -25,6 +25,16 @@ fn a_search_ends_with_its_depth_and_does_not_depend_on_jobs() {
     assert!(explore(&["--states"]).contains("# final state 1, of "));
 }
 
+/// The right value that a story states is that of the story without more deviations.
+#[test]
+fn a_search_does_not_judge_a_story_s_right_value() {
+    let text = ONE_EVENT.to_owned() + "[[expect.consumer]]\nname = \"c\"\nconnections = 1\n";
+    let folder = folder(&[("one.toml", &text)]);
+    let file = folder.path().join("one.toml");
+    let output = sim(&["explore", file.to_str().unwrap(), "--kinds", "kill"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output.stdout));
+}
+
 #[test]
 fn a_search_stops_at_the_first_failure_and_shrinks_it() {
     let canary = super::top().join("scenarios/canaries/any-two-hundred-is-ok.toml");

@@ -8,7 +8,7 @@ use ackward::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome, Statu
 use ackward::shell::Sender;
 use ackward::storage::{
     ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, OpenOptions, RedriveError,
-    Released, Renewed, StorageError, Store,
+    Released, Renewed, StorageError,
 };
 use ackward_sim::computer::Context;
 use ackward_sim::scene::{Stage, System};
@@ -65,7 +65,7 @@ pub struct Variant<V>(PhantomData<V>);
 impl<V: Varied> System for Variant<V> {
     type Queue = Changed<V>;
     type Inbox = InboxTwin;
-    type Store = Store;
+    type Store = <Twins as System>::Store;
 
     fn open_queue(path: &Path, options: &OpenOptions) -> Result<Changed<V>, StorageError> {
         let twin = Twins::open_queue(path, options)?;
@@ -77,7 +77,7 @@ impl<V: Varied> System for Variant<V> {
         Twins::open_inbox(path, options)
     }
 
-    fn open_store(path: &Path, options: &OpenOptions) -> Result<Store, StorageError> {
+    fn open_store(path: &Path, options: &OpenOptions) -> Result<<Twins as System>::Store, StorageError> {
         Twins::open_store(path, options)
     }
 
