@@ -1,6 +1,6 @@
 //! `cargo sim import`: an incident from production, found again from a seed.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -92,11 +92,9 @@ impl Out {
             None => {
                 let stem = args.files.first().and_then(|path| path.file_stem()).unwrap_or_default();
                 let path = PathBuf::from(stem).with_extension("toml");
-                // Made now, so that no search is in vain.
-                let made = OpenOptions::new().write(true).create_new(true).open(&path);
-                made.with_context(|| {
-                    format!("{}: cannot be made; --out PATH names another file", path.display())
-                })?;
+                if path.exists() {
+                    bail!("{}: is there already; --out PATH names another file", path.display());
+                }
                 Ok(Self::File(path))
             }
         }

@@ -249,7 +249,7 @@ fn exit_codes_tell_a_broken_contract_from_an_incident_that_is_not_found() {
         (
             &["import", "refused.jsonl", "--seeds", "2"],
             2,
-            "refused.toml: cannot be made; --out PATH names another file",
+            "refused.toml: is there already; --out PATH names another file",
         ),
         (
             &["import", "refused.jsonl", "--seeds", "2", "--json", "--out", "other.toml"],
