@@ -109,7 +109,7 @@ enum Command {
   cargo sim fuzz --seeds 9000 --shard 2/3 --seed-from $GIT_SHA
   cargo sim fuzz --time 1h --resume fuzz.journal --junit junit.xml
   cargo sim fuzz scenarios/storm.toml --cover --corpus corpus --plateau 2000")]
-    Fuzz(FuzzArgs),
+    Fuzz(Box<FuzzArgs>),
     /// Judges the reports of a campaign's shards as one campaign.
     ///
     /// Every seed counts once: overlapping reports, missing shards and different texts of a scenario are refused.
