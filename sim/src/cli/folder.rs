@@ -163,6 +163,10 @@ fn shown(path: &Path) -> String {
 
 /// The path from the current directory where there is one, else as it is.
 fn nearest(path: &Path) -> PathBuf {
+    // A relative path is seen from here already, whatever lies behind a `..` of it.
+    if path.is_relative() {
+        return path.components().filter(|part| *part != Component::CurDir).collect();
+    }
     let relative = || {
         let here = std::env::current_dir().ok()?;
         Some(relative(&std::path::absolute(path).ok()?, &here))
@@ -189,6 +193,15 @@ fn relative(path: &Path, here: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The command that is printed names a file as it is named when that command is run.
+    #[test]
+    fn the_nearest_name_of_a_nearest_name_is_itself() {
+        for name in ["x.toml", "../x.toml", "../../a/x.toml", "a/../x.toml"] {
+            assert_eq!(nearest(Path::new(name)), Path::new(name));
+        }
+        assert_eq!(nearest(Path::new("./a/./x.toml")), Path::new("a/x.toml"));
+    }
 
     #[test]
     fn paths_are_those_from_the_current_directory() {
