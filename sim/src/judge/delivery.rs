@@ -17,7 +17,9 @@ pub(super) struct Deliveries {
     /// Attempts for each job.
     sends: BTreeMap<Name, i64>,
     /// Requests on the wire in each worker's last attempt for each job.
-    posts: BTreeMap<(ProcessId, Name), u32>,
+    posts: BTreeMap<(ProcessId, Name), i32>,
+    /// The lane of each worker's last attempt for each job.
+    sending: BTreeMap<(ProcessId, Name), Option<usize>>,
     /// Requests on the wire for each job.
     pub(super) wire: BTreeMap<Name, i64>,
     /// The lane on which each worker claimed each job last.
@@ -47,7 +49,12 @@ impl Judges {
             let detail = format!("process {process} holds a lock on a file while it sends job {id}");
             self.fail(NO_LOCK_WHILE_SENDING, at_us, detail);
         }
-        self.deliveries.posts.insert(attempt, 0);
+        // Another slot of the same worker may still be about to send this job, on a lease that it has lost.
+        let lane = self.deliveries.lanes.get(&attempt).copied();
+        let before = self.deliveries.sending.insert(attempt.clone(), lane);
+        let is_elsewhere = before.is_some_and(|before| before != lane);
+        let unsent = self.deliveries.posts.get(&attempt).map_or(0, |posts| (*posts - 1).min(0));
+        self.deliveries.posts.insert(attempt, if is_elsewhere { unsent } else { 0 });
         let sends = self.deliveries.sends.entry(id.clone()).or_default();
         *sends += 1;
         let sends = *sends;
