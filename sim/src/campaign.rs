@@ -228,7 +228,8 @@ impl Tally {
 /// and must give the same hash.
 #[must_use]
 pub fn run_seeds<S: System>(scenario: &Rc<Scenario>, start: u64, count: u64) -> Tally {
-    tally(start, count, |seed| scene::run_system::<S>(scenario, seed, false), || true)
+    let run = |seed| scene::run_system::<S>(scenario, seed, false);
+    tally(start, count, Share::default(), run, || true)
 }
 
 /// As [`run_seeds`], by a strategy and on the system that the scenario names. A share of the seeds, chosen by their
@@ -248,19 +249,16 @@ pub fn run_while(
     xray: Share,
     goes_on: impl Fn() -> bool,
 ) -> Tally {
-    let run = |seed| strategist.run(seed, false);
-    let mut tally = tally(start, count, run, goes_on);
-    for seed in (start..start.saturating_add(tally.seeds)).filter(|seed| xray.takes(*seed)) {
-        let first = strategist.run(seed, false).hash;
-        if first != run(seed).hash {
-            tally.nondeterministic.push(seed);
-        }
-        tally.samples.push(Sample { seed, hash: first });
-    }
-    tally
+    tally(start, count, xray, |seed| strategist.run(seed, false), goes_on)
 }
 
-fn tally(start: u64, count: u64, run: impl Fn(u64) -> Report, goes_on: impl Fn() -> bool) -> Tally {
+fn tally(
+    start: u64,
+    count: u64,
+    xray: Share,
+    run: impl Fn(u64) -> Report,
+    goes_on: impl Fn() -> bool,
+) -> Tally {
     let mut tally = Tally::default();
     let mut first = None;
     for seed in start..start.saturating_add(count) {
@@ -268,11 +266,16 @@ fn tally(start: u64, count: u64, run: impl Fn(u64) -> Report, goes_on: impl Fn()
             break;
         }
         let report = run(seed);
-        first = first.or(Some(report.hash));
+        let sample = Sample { seed, hash: report.hash };
+        first = first.or(Some(sample));
+        if xray.takes(seed) {
+            tally.samples.push(sample);
+        }
         tally.add(&report);
     }
-    if tally.seeds > 1 && first.is_some_and(|hash| run(start).hash != hash) {
-        tally.nondeterministic.push(start);
-    }
+    let first = first.filter(|first| tally.seeds > 1 && !tally.samples.contains(first));
+    let again = first.iter().chain(&tally.samples);
+    let differs = again.filter(|sample| run(sample.seed).hash != sample.hash).map(|sample| sample.seed);
+    tally.nondeterministic = differs.collect();
     tally
 }

@@ -152,10 +152,14 @@ impl Check {
     pub fn find(&self, build: impl Fn(&mut Lab)) -> Option<Failure> {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let seeds = self.first..self.first.saturating_add(self.seeds);
-        let (seed, ran) =
-            seeds.into_iter().map(|seed| (seed, self.seed(seed, &build))).find(|(_, ran)| ran.broke())?;
+        let (seed, ran) = seeds
+            .into_iter()
+            .map(|seed| (seed, self.seed(seed, Recording::Off, &build)))
+            .find(|(_, ran)| ran.broke())?;
         let until = seed.saturating_add(SEEDS_FOR_RATE);
-        let hits = 1 + (seed + 1..until).filter(|seed| self.seed(*seed, &build).broke()).count() as u64;
+        let hits = 1
+            + (seed + 1..until).filter(|seed| self.seed(*seed, Recording::Off, &build).broke()).count()
+                as u64;
         let shrunk = failure::shrink(&self.settings, &ran, &build);
         Some(Failure::new(&self.settings, Some((seed, hits, until - seed)), ran, shrunk))
     }
@@ -177,7 +181,13 @@ impl Check {
             for path in level {
                 let recorder =
                     std::rc::Rc::new(std::cell::RefCell::new(Recorder::new(Replay::new(path.clone()))));
-                let ran = once::run(&self.settings, 1, Recording::Off, std::rc::Rc::clone(&recorder), &build);
+                let ran = once::run(
+                    &self.settings,
+                    once::SEED,
+                    Recording::Off,
+                    std::rc::Rc::clone(&recorder),
+                    &build,
+                );
                 runs += 1;
                 if ran.broke() {
                     let shrunk = failure::shrink(&self.settings, &ran, &build);
@@ -208,28 +218,26 @@ impl Check {
         alternatives.map(|step| path.iter().copied().chain([step]).collect()).collect()
     }
 
-    fn seed(&self, seed: u64, build: &impl Fn(&mut Lab)) -> once::Ran {
+    fn seed(&self, seed: u64, recording: Recording, build: &impl Fn(&mut Lab)) -> once::Ran {
         let is_random = Kind::ALL.iter().any(|kind| self.probabilities.is_enabled(*kind));
         if is_random {
             let random = Random::new(seed, self.probabilities.clone());
-            return once::run(&self.settings, seed, Recording::Off, random, build);
+            return once::run(&self.settings, seed, recording, random, build);
         }
-        once::run(&self.settings, seed, Recording::Off, Nothing, build)
+        once::run(&self.settings, seed, recording, Nothing, build)
     }
 
     fn replay(&self, wanted: &failure::Wanted, build: &impl Fn(&mut Lab)) {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let (ran, seed) = match wanted {
-            failure::Wanted::Seed(seed) => (self.seed(*seed, build), *seed),
+        let ran = match wanted {
+            failure::Wanted::Seed(seed) => self.seed(*seed, Recording::Story, build),
             failure::Wanted::Deviations(deviations) => {
-                (once::replay(&self.settings, deviations, Recording::Off, build), 1)
+                once::replay(&self.settings, deviations, Recording::Story, build)
             }
         };
-        let deviations = ran.deviations.clone();
-        let told = once::replay_as(&self.settings, seed, &deviations, Recording::Story, build);
-        eprintln!("{}", failure::story(&told.events));
         if ran.broke() {
             panic!("{}", Failure::new(&self.settings, None, ran, None));
         }
+        eprintln!("{}", failure::story(&ran.events));
     }
 }

@@ -354,6 +354,7 @@ impl Observer for Watch {
         judges.inbox.died(process);
         judges.stores.iter_mut().for_each(|store| store.file.died(process));
         judges.died_before_ack(process);
+        judges.deliveries.died(process);
     }
 
     fn power_cut(&mut self, machine: usize, _lost: usize, _trace: &mut Trace) {

@@ -22,7 +22,7 @@ use ackward::rules::Timeout;
 use ackward::storage::Durability;
 use rand_chacha::rand_core::RngCore;
 
-use crate::choice::{Action, Chooser, Decision, Deviation, Kind};
+use crate::choice::{Chooser, Deviation, Kind};
 use crate::computer::{
     Context, End, Ending, Event, ProcessSpec, Recording, Simulation, SimulationOptions, Struck,
     TurmoilOptions, World, current,
@@ -211,13 +211,12 @@ impl Stage {
 
 /// A process has ended in good order because it was told to, and within its grace time unless something held it
 /// up.
-fn stopped(context: &Context, stage: &Stage, grace_ms: i64) {
+fn stopped(context: &Context, grace_ms: i64) {
     let Some(told_us) = context.terminated_at_us() else { return };
     judge::with(|judges, world| {
         judges.milestones.reach(Milestone::Stopped);
         let took_ms = (world.now_us() - told_us) / 1_000;
-        let was_stalled = world.times_chosen(Kind::Stall) > 0;
-        if took_ms > grace_ms + STOP_SLACK_MS && !was_stalled && stage.scenario.faults.stall.get() == 0.0 {
+        if took_ms > grace_ms + STOP_SLACK_MS && world.times_chosen(Kind::Stall) == 0 {
             let detail = format!(
                 "process {} ended {took_ms} ms after it was told to, allowed: {grace_ms}",
                 context.process
@@ -232,14 +231,13 @@ fn timeout(ms: i64) -> Timeout {
 }
 
 fn settings(scenario: &Scenario, seed: u64, recording: Recording) -> SimulationOptions {
-    let span = |least: i64, most: i64| (least, most);
     SimulationOptions {
-        sqlite_seed: (crate::choice::stable_hash(&seed.to_le_bytes()) >> 32) as u32,
+        sqlite_seed: SimulationOptions::sqlite_seed_of(seed),
         faults_until_us: scenario.duration_ms * 1_000,
         limit_us: scenario.duration_ms * 1_000,
-        stall_ms: span(scenario.faults.stall_ms.min(), scenario.faults.stall_ms.max()),
-        slow_ms: span(scenario.faults.slow_ms.min(), scenario.faults.slow_ms.max()),
-        clock_jump_ms: span(scenario.faults.clock_jump_ms.min(), scenario.faults.clock_jump_ms.max()),
+        stall_ms: (scenario.faults.stall_ms.min(), scenario.faults.stall_ms.max()),
+        slow_ms: (scenario.faults.slow_ms.min(), scenario.faults.slow_ms.max()),
+        clock_jump_ms: (scenario.faults.clock_jump_ms.min(), scenario.faults.clock_jump_ms.max()),
         recording,
         turmoil: (scenario.net == Net::Turmoil).then(|| TurmoilOptions {
             seed: crate::choice::stream(seed, crate::choice::stable_hash(b"turmoil")).next_u64(),
@@ -333,9 +331,6 @@ fn report(scenario: &Scenario, seed: u64, end: End, judges: &Rc<RefCell<Judges>>
     }
     judges.finish(end.at_us);
     judges.check_outcomes(scenario, end.at_us);
-    let names: Vec<&str> = end.processes.iter().map(|(name, _)| name.as_str()).collect();
-    let deviations =
-        end.deviations.iter().map(|(point, decision)| deviation(&names, point, *decision)).collect();
     Report {
         seed,
         violations: std::mem::take(&mut judges.violations),
@@ -344,16 +339,10 @@ fn report(scenario: &Scenario, seed: u64, end: End, judges: &Rc<RefCell<Judges>>
         at_us: end.at_us,
         vfs_calls: end.vfs_calls,
         struck: end.struck,
-        deviations,
+        deviations: end.named_deviations(),
         unmet: Vec::new(),
         final_state: finale::text(&judges, &end.processes),
         events: end.events,
         files: Vec::new(),
     }
-}
-
-fn deviation(names: &[&str], point: &crate::choice::Point, decision: Decision) -> Deviation {
-    let name = |process: usize| names.get(process).copied().unwrap_or_default();
-    let action = Action::from_decision(decision, |process| name(process).to_owned());
-    Deviation { at: point.name(name(point.process)), action }
 }

@@ -7,7 +7,7 @@ use ackward::port::{Blocking, Lane};
 
 use super::connect;
 use super::lab::{Broken, Lab};
-use crate::choice::{Action, Chooser, Decision, Deviation, Replay, stable_hash};
+use crate::choice::{Action, Chooser, Decision, Deviation, Replay};
 use crate::computer::{Context, End, Ending, Event, ProcessSpec, Recording, Simulation, SimulationOptions};
 
 /// How long a world may take to settle once faults have stopped, in ms.
@@ -16,6 +16,9 @@ const SETTLE_MS: i64 = 120_000;
 const SETTLES: &str = "settles";
 /// The property that is broken by a panic.
 const NO_PANIC: &str = "no-panic";
+
+/// Seeds SQLite's random numbers where no seed decides what happens.
+pub(super) const SEED: u64 = 1;
 
 /// What all runs of a check have in common.
 #[derive(Debug, Clone)]
@@ -50,7 +53,7 @@ pub(super) fn run(
     build: &impl Fn(&mut Lab),
 ) -> Ran {
     let options = SimulationOptions {
-        sqlite_seed: (stable_hash(&seed.to_le_bytes()) >> 32) as u32,
+        sqlite_seed: SimulationOptions::sqlite_seed_of(seed),
         faults_until_us: settings.duration_ms * 1_000,
         limit_us: settings.duration_ms * 1_000,
         recording,
@@ -84,21 +87,10 @@ pub(super) fn replay(
     recording: Recording,
     build: &impl Fn(&mut Lab),
 ) -> Ran {
-    replay_as(settings, 1, deviations, recording, build)
-}
-
-/// Runs with these deviations alone, and the random numbers that SQLite has with a seed.
-pub(super) fn replay_as(
-    settings: &Settings,
-    seed: u64,
-    deviations: &[Deviation],
-    recording: Recording,
-    build: &impl Fn(&mut Lab),
-) -> Ran {
     // A first run without deviations tells how the processes are numbered.
     let needs_names = deviations.iter().any(|deviation| matches!(deviation.action, Action::Process(..)));
     let names = if needs_names {
-        run(settings, seed, Recording::Off, crate::choice::Nothing, build).processes
+        run(settings, SEED, Recording::Off, crate::choice::Nothing, build).processes
     } else {
         Vec::new()
     };
@@ -107,7 +99,7 @@ pub(super) fn replay_as(
         let decision: Decision = deviation.action.decision(number)?;
         Some((deviation.at.key(), decision))
     });
-    run(settings, seed, recording, Replay::new(decided.collect::<Vec<_>>()), build)
+    run(settings, SEED, recording, Replay::new(decided.collect::<Vec<_>>()), build)
 }
 
 /// Lets everything happen; returns whether all processes came to their end.
@@ -162,13 +154,8 @@ fn report(end: End, broken: &Rc<RefCell<Vec<Broken>>>) -> Ran {
         Some(Ending::Panicked(text)) => Some((NO_PANIC.to_owned(), format!("{name} panics: {text}"))),
         _ => None,
     });
+    let deviations = end.named_deviations();
     let processes: Vec<String> = end.processes.into_iter().map(|(name, _)| name).collect();
-    let name = |process: usize| processes.get(process).cloned().unwrap_or_default();
-    let deviations = end.deviations.iter().map(|(point, decision)| Deviation {
-        at: point.name(&name(point.process)),
-        action: Action::from_decision(*decision, name),
-    });
-    let deviations = deviations.collect();
     // A panic is the cause of whatever else is wrong.
     let broken = panicked.or_else(|| broken.borrow().first().cloned());
     Ran { broken, deviations, events: end.events, processes }

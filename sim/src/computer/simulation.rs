@@ -13,7 +13,7 @@ use super::turmoil_arm::{Arm, Hosts, TurmoilOptions};
 use super::world::{
     Ending, Machine, MachineId, Process, ProcessId, Runnable, Signal, State, Struck, Timer, World, enter,
 };
-use crate::choice::{Chooser, Decision, Phase, Point, stable_hash};
+use crate::choice::{Action, Chooser, Decision, Deviation, Phase, Point, stable_hash};
 
 /// The true time at the beginning of a run where nothing else is set, in ms since the Unix epoch.
 pub const EPOCH_MS: i64 = 1_000_000;
@@ -60,6 +60,14 @@ impl Default for SimulationOptions {
     }
 }
 
+impl SimulationOptions {
+    /// What seeds SQLite's own random numbers in the run of a seed.
+    #[must_use]
+    pub const fn sqlite_seed_of(seed: u64) -> u32 {
+        (stable_hash(&seed.to_le_bytes()) >> 32) as u32
+    }
+}
+
 /// A world that is being set up or run.
 pub struct Simulation {
     world: Rc<World>,
@@ -88,6 +96,19 @@ pub struct End {
     pub struck: Struck,
     /// Each process's name and how it ended; `None` where it was still running.
     pub processes: Vec<(String, Option<Ending>)>,
+}
+
+impl End {
+    /// The deviations by the names of their points and processes.
+    #[must_use]
+    pub fn named_deviations(&self) -> Vec<Deviation> {
+        let name = |process: usize| self.processes.get(process).map_or("", |(name, _)| name.as_str());
+        let named = self.deviations.iter().map(|(point, decision)| Deviation {
+            at: point.name(name(point.process)),
+            action: Action::from_decision(*decision, |process| name(process).to_owned()),
+        });
+        named.collect()
+    }
 }
 
 struct TaskWaker {

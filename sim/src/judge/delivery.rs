@@ -16,10 +16,8 @@ use crate::computer::{ProcessId, World};
 pub(super) struct Deliveries {
     /// Attempts for each job.
     sends: BTreeMap<Name, i64>,
-    /// Requests on the wire in each worker's last attempt for each job.
-    posts: BTreeMap<(ProcessId, Name), i32>,
-    /// The lane of each worker's last attempt for each job.
-    sending: BTreeMap<(ProcessId, Name), Option<usize>>,
+    /// Each worker's last attempts for each job.
+    attempts: BTreeMap<(ProcessId, Name), Attempts>,
     /// Requests on the wire for each job.
     pub(super) wire: BTreeMap<Name, i64>,
     /// The lane on which each worker claimed each job last.
@@ -28,6 +26,48 @@ pub(super) struct Deliveries {
     refusals_left: u64,
     /// How often each job was acknowledged.
     pub(super) acknowledged: BTreeMap<Name, i64>,
+}
+
+/// A worker's attempts to deliver a job that overlap: more than one only where a slot is about to send on a lease
+/// that it has lost, while another slot of the same worker has the job already.
+#[derive(Debug, Clone, Copy, Default)]
+struct Attempts {
+    /// Under way now.
+    open: u32,
+    /// Made since none was under way.
+    made: u32,
+    /// Requests on the wire since then.
+    posts: u32,
+}
+
+impl Attempts {
+    fn begin(&mut self) {
+        if self.open == 0 {
+            *self = Self::default();
+        }
+        self.open += 1;
+        self.made += 1;
+    }
+
+    fn end(&mut self) {
+        self.open = self.open.saturating_sub(1);
+    }
+
+    /// A request goes out; whether that is one for an attempt at most.
+    fn post(&mut self) -> bool {
+        self.posts += 1;
+        self.posts <= self.made
+    }
+}
+
+impl Deliveries {
+    /// A process's attempts ended with it.
+    pub(super) fn died(&mut self, process: ProcessId) {
+        self.attempts
+            .iter_mut()
+            .filter(|((of, _), _)| *of == process)
+            .for_each(|(_, attempts)| attempts.open = 0);
+    }
 }
 
 impl Judges {
@@ -49,12 +89,7 @@ impl Judges {
             let detail = format!("process {process} holds a lock on a file while it sends job {id}");
             self.fail(NO_LOCK_WHILE_SENDING, at_us, detail);
         }
-        // Another slot of the same worker may still be about to send this job, on a lease that it has lost.
-        let lane = self.deliveries.lanes.get(&attempt).copied();
-        let before = self.deliveries.sending.insert(attempt.clone(), lane);
-        let is_elsewhere = before.is_some_and(|before| before != lane);
-        let unsent = self.deliveries.posts.get(&attempt).map_or(0, |posts| (*posts - 1).min(0));
-        self.deliveries.posts.insert(attempt, if is_elsewhere { unsent } else { 0 });
+        self.deliveries.attempts.entry(attempt).or_default().begin();
         let sends = self.deliveries.sends.entry(id.clone()).or_default();
         *sends += 1;
         let sends = *sends;
@@ -70,20 +105,26 @@ impl Judges {
         }
     }
 
+    /// An attempt that [`sending`](Self::sending) told of has ended, in whatever way.
+    pub fn sent(&mut self, process: ProcessId, id: &Name) {
+        if let Some(attempts) = self.deliveries.attempts.get_mut(&(process, id.clone())) {
+            attempts.end();
+        }
+    }
+
     /// A process has written to a stream: a worker no more than one request an attempt.
     pub(super) fn wrote_http(&mut self, process: ProcessId, bytes: &[u8], at_us: i64) {
         self.deliveries.refusals_left += u64::from(is_final_refusal(bytes));
         let Some(id) = posted(bytes) else { return };
         *self.deliveries.wire.entry(id.clone()).or_default() += 1;
-        let Some(posts) = self.deliveries.posts.get_mut(&(process, id.clone())) else {
+        let Some(attempts) = self.deliveries.attempts.get_mut(&(process, id.clone())) else {
             let detail =
                 format!("process {process} sends a request with the key {id}, and no job of that id");
             return self.fail(KEY_IS_THE_JOBS, at_us, detail);
         };
-        *posts += 1;
-        let posts = *posts;
-        if posts > 1 {
-            let detail = format!("process {process} sends request {posts} of one attempt for job {id}");
+        if !attempts.post() {
+            let Attempts { posts, made, .. } = *attempts;
+            let detail = format!("process {process} sends request {posts} of {made} attempts for job {id}");
             self.fail(ONE_POST_PER_ATTEMPT, at_us, detail);
         }
     }
@@ -126,6 +167,20 @@ fn is_final_refusal(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn w1_attempts_that_overlap_have_a_request_each_and_others_have_one() {
+        let mut attempts = Attempts::default();
+        attempts.begin();
+        // One that never reached the wire lends its request to nobody.
+        attempts.end();
+        attempts.begin();
+        assert!(attempts.post() && !attempts.post());
+        attempts.end();
+        attempts.begin();
+        attempts.begin();
+        assert!(attempts.post() && attempts.post() && !attempts.post());
+    }
 
     #[test]
     fn w1_a_request_is_known_by_its_idempotency_key() {

@@ -42,7 +42,7 @@ pub(super) async fn serve<S: System>(context: Context, stage: Rc<Stage>) {
     };
     let desk = Desk { lane, context: context.clone(), service_us: settings.service_ms * 1_000 };
     receive(listener, &desk, &context, &options, SimFault, context.terminated()).await;
-    stopped(&context, &stage, GRACE_MS);
+    stopped(&context, GRACE_MS);
     desk.close().await;
 }
 

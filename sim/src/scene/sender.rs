@@ -3,13 +3,13 @@
 
 use std::future::pending;
 
-use ackward::rules::Event;
+use ackward::rules::{Event, Name};
 use ackward::shell::{HttpError, HttpSender, HttpSenderOptions, SendError, Sender, Target};
 
 use super::receiver::ADDRESS;
 use super::{Stage, timeout};
 use crate::choice::{Decision, Kind, Offer, Phase, Role};
-use crate::computer::Context;
+use crate::computer::{Context, ProcessId};
 use crate::judge::{self, Judges, Milestone};
 
 /// The HTTP sender of a simulated process, as the production binary has it.
@@ -50,7 +50,7 @@ impl<S: Sender> WatchedSender<S> {
 impl<S: Sender> Sender for WatchedSender<S> {
     async fn send(&mut self, event: Event) -> Result<(), SendError> {
         let world = self.context.world().clone();
-        judge::with(|judges, world| judges.sending(world, self.context.process, &event.id));
+        let _attempt = Attempt::begin(self.context.process, &event.id);
         world.note(|| format!("sends {} (qty {})", event.id, event.qty.get()));
         let result = self.inner.send(event.clone()).await;
         judge::with(|judges, world| match &result {
@@ -65,6 +65,25 @@ impl<S: Sender> Sender for WatchedSender<S> {
             Err(error) => format!("is answered: {error}"),
         });
         result
+    }
+}
+
+/// An attempt under way: it ends where this is dropped, also with a send that is cancelled.
+struct Attempt<'a> {
+    process: ProcessId,
+    id: &'a Name,
+}
+
+impl<'a> Attempt<'a> {
+    fn begin(process: ProcessId, id: &'a Name) -> Self {
+        judge::with(|judges, world| judges.sending(world, process, id));
+        Self { process, id }
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        judge::with(|judges, _| judges.sent(self.process, self.id));
     }
 }
 

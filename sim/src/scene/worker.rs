@@ -95,7 +95,7 @@ pub async fn work<S: System>(context: Context, post: Rc<Post>, stage: Rc<Stage>)
         let (ended, diary) = (context.terminated(), Diary(context.clone()));
         let extras = Extras { batch: 1, observer: &diary };
         match work_observed(&worker, &options, senders, &jitter, &wake, ended, extras).await {
-            Ok(_) => return stopped(&context, &stage, GRACE_MS),
+            Ok(_) => return stopped(&context, GRACE_MS),
             Err(error) => context.world().note(|| format!("cannot open the queue: {error}")),
         }
         context.sleep(RETRY).await;
