@@ -188,6 +188,11 @@ pub struct Worker {
     #[serde(with = "field::slots", default = "field::slots::default")]
     #[schemars(schema_with = "field::slots::schema")]
     pub slots: i64,
+    /// How many jobs it claims, and finishes, in one transaction at most, 1 to 64; a courier always 1. Above 1 all its
+    /// slots share a connection. Default 1.
+    #[serde(with = "field::batch", default = "field::batch::default")]
+    #[schemars(schema_with = "field::batch::schema")]
+    pub batch: i64,
     /// Whether it delivers one job after the other without renewing its leases, instead of running the worker
     /// loop. Default false.
     #[serde(default)]

@@ -268,6 +268,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("number as true", "+[[job]]\nid = \"a\"\nqty = true"),
     ("number beyond 64 bits", "+[[job]]\nid = \"a\"\nqty = 99999999999999999999"),
     ("slots of a courier", "+[[worker]]\nname = \"b\"\ncourier = true\nslots = 2"),
+    ("a courier's batch", "+[[worker]]\nname = \"b\"\ncourier = true\nbatch = 2"),
+    ("too large a batch", "+[[worker]]\nname = \"b\"\nbatch = 65"),
     ("too many slots", "+[[worker]]\nname = \"b\"\nslots = 9"),
     ("lease out of range", "+[[worker]]\nname = \"b\"\nlease_ms = 60001"),
     ("ttl out of range", "+[[job]]\nid = \"a\"\nttl_ms = 0"),

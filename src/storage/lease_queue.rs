@@ -137,6 +137,12 @@ pub trait LeaseQueue {
         fault: &mut dyn Fault,
     ) -> Result<Released, FinishError>;
 
+    /// Whether the operations on several jobs share one transaction each. Those given here do not: they make one for
+    /// each job. A judge must know which it is to be.
+    fn shares_transactions(&self) -> bool {
+        false
+    }
+
     /// [`enqueue`](Self::enqueue) for several events, with an answer for each, in order. An implementation may
     /// let them share a transaction; then a conflict touches no other event, and any other error is that of all.
     fn enqueue_many(

@@ -248,6 +248,10 @@ impl LeaseQueue for Queue {
         finish::release(&self.connection, ticket, now, fault)
     }
 
+    fn shares_transactions(&self) -> bool {
+        true
+    }
+
     fn enqueue_many(
         &mut self,
         events: &[Event],

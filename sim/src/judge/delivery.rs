@@ -76,13 +76,14 @@ impl Judges {
         self.deliveries.lanes.insert((process, id.clone()), lane);
     }
 
-    /// A worker is about to send a job: the slot that claimed it must hold no lock, and the job's budget must
-    /// allow it. Other slots of the same worker may well be in a transaction.
+    /// A worker is about to send a job: the connection that claimed it must hold no lock, unless it is at the next
+    /// operation already, for other slots; and the job's budget must allow it. Other connections of the same worker
+    /// may well be in a transaction.
     pub fn sending(&mut self, world: &World, process: ProcessId, id: &Name) {
         let at_us = world.now_us();
         let attempt = (process, id.clone());
         let holds_lock = match self.deliveries.lanes.get(&attempt) {
-            Some(lane) => world.lane_holds_lock(*lane),
+            Some(lane) => world.lane_holds_lock(*lane) && !self.queue.is_running(*lane),
             None => world.holds_lock(process),
         };
         if holds_lock {

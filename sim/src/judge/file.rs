@@ -177,6 +177,12 @@ impl<M: Model> FileJudge<M> {
         self.commits_lost
     }
 
+    /// Whether an operation runs on a lane now.
+    #[must_use]
+    pub(super) fn is_running(&self, lane: usize) -> bool {
+        self.running.get(lane).is_some_and(Option::is_some)
+    }
+
     /// How many commits were judged.
     #[must_use]
     pub const fn commits(&self) -> u64 {

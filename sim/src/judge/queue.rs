@@ -44,6 +44,8 @@ impl Model for QueueModel {
             QueueResult::Released(Released::Pending) => "release: pending again".to_owned(),
             QueueResult::Released(Released::Stale) => "release: stale, nothing changed".to_owned(),
             QueueResult::Invalid => "refused: the deadline is beyond all time".to_owned(),
+            QueueResult::Batch(results) if results.is_empty() => "claim: nothing to do".to_owned(),
+            QueueResult::Batch(results) => results.iter().map(Self::told).collect::<Vec<_>>().join("; "),
         }
     }
 
@@ -60,14 +62,15 @@ impl Model for QueueModel {
     }
 
     fn milestones(&self, before: &Self, op: &QueueOp, result: &QueueResult, reached: &mut Milestones) {
-        if *result == QueueResult::Claimed(None) {
+        if has_claimed_nothing(result) {
             reached.reach(Milestone::QuarantineOnly);
         }
         for (seq, job) in self.jobs() {
             let Some(old) = before.jobs().get(seq).filter(|old| *old != job) else { continue };
             match (job.status, job.reason) {
                 (Status::Leased, _)
-                    if old.status == Status::Leased && matches!(op, QueueOp::Claim { .. }) =>
+                    if old.status == Status::Leased
+                        && matches!(op, QueueOp::Claim { .. } | QueueOp::ClaimMany { .. }) =>
                 {
                     reached.reach(Milestone::Reclaim);
                 }
@@ -80,14 +83,20 @@ impl Model for QueueModel {
     }
 
     fn confirms(result: &QueueResult) -> bool {
-        *result == QueueResult::Enqueued(Enqueued::Duplicate)
+        match result {
+            QueueResult::Batch(results) => results.iter().any(Self::confirms),
+            result => *result == QueueResult::Enqueued(Enqueued::Duplicate),
+        }
     }
 
     fn returned(result: &QueueResult, reached: &mut Milestones) {
         let milestone = match result {
             QueueResult::Enqueued(Enqueued::Duplicate) => Milestone::Duplicate,
             QueueResult::Conflict => Milestone::Conflict,
-            QueueResult::Claimed(None) => Milestone::Idle,
+            QueueResult::Batch(results) if !results.is_empty() => {
+                return results.iter().for_each(|result| Self::returned(result, reached));
+            }
+            result if has_claimed_nothing(result) => Milestone::Idle,
             QueueResult::Finished(Finished::Stale) => Milestone::StaleFinish,
             QueueResult::Finished(Finished::Now(Status::Done)) => Milestone::Done,
             QueueResult::Finished(Finished::Now(Status::Pending)) => Milestone::Retry,
@@ -99,6 +108,14 @@ impl Model for QueueModel {
             _ => return,
         };
         reached.reach(milestone);
+    }
+}
+
+/// Of several operations none has an empty answer: only claims do, where they find nothing.
+fn has_claimed_nothing(result: &QueueResult) -> bool {
+    match result {
+        QueueResult::Batch(results) => results.is_empty(),
+        result => *result == QueueResult::Claimed(None),
     }
 }
 

@@ -4,8 +4,8 @@
 use ackward::port::Fault;
 use ackward::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome as FinishOutcome, Ticket, Ttl};
 use ackward::storage::{
-    ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, RedriveError, Released,
-    Renewed, StorageError,
+    ClaimError, EnqueueError, Enqueued, FinishError, FinishOrder, Finished, LeaseQueue, Now, RedriveError,
+    Released, Renewed, StorageError,
 };
 
 use rusqlite::ErrorCode;
@@ -68,13 +68,7 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
     ) -> Result<Enqueued, EnqueueError> {
         begin::<QueueModel>(0, Some(QueueOp::Enqueue { event: event.clone(), now, ttl, max_attempts }));
         let result = self.inner.enqueue(event, now, ttl, max_attempts);
-        self.end(result.as_ref().map(|enqueued| QueueResult::Enqueued(*enqueued)).map_err(
-            |error| match error {
-                EnqueueError::Conflict { .. } => Failure::Answer(QueueResult::Conflict),
-                EnqueueError::Invalid(_) => Failure::Clock,
-                EnqueueError::Storage(error) => error.into(),
-            },
-        ));
+        self.end(enqueued(&result));
         result
     }
 
@@ -92,12 +86,8 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
             Ok(now)
         };
         let result = self.inner.claim_at(owner, &mut told, lease, fault);
-        if let Ok(Some(ticket)) = &result {
-            with(|judges, world| {
-                if let (process, Some(lane)) = world.running() {
-                    judges.claimed(process, lane, &ticket.id);
-                }
-            });
+        if let Ok(ticket) = &result {
+            claimed(ticket.as_slice());
         }
         self.end(result.as_ref().map(|ticket| QueueResult::Claimed(ticket.clone())).map_err(claim_failure));
         result
@@ -113,7 +103,7 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
     ) -> Result<Finished, FinishError> {
         begin::<QueueModel>(0, Some(QueueOp::Finish { ticket: ticket.clone(), outcome, now, delay }));
         let result = self.inner.finish(ticket, outcome, now, delay, fault);
-        self.end(result.as_ref().map(|finished| QueueResult::Finished(*finished)).map_err(finish_failure));
+        self.end(finished(&result));
         result
     }
 
@@ -127,13 +117,7 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
     ) -> Result<(), RedriveError> {
         begin::<QueueModel>(0, Some(QueueOp::Redrive { id: id.clone(), now, ttl, note: note.clone() }));
         let result = self.inner.redrive(id, now, ttl, note, fault);
-        self.end(result.as_ref().map(|()| QueueResult::Redriven).map_err(|error| match error {
-            RedriveError::NoSuchJob { .. } => Failure::Answer(QueueResult::NoSuchJob),
-            RedriveError::NotDead { status, .. } => Failure::Answer(QueueResult::NotDead(*status)),
-            RedriveError::Invalid(_) => Failure::Clock,
-            RedriveError::Hook(_) => Failure::Hook,
-            RedriveError::Storage(error) => error.into(),
-        }));
+        self.end(redriven(&result));
         result
     }
 
@@ -163,8 +147,121 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
     ) -> Result<Released, FinishError> {
         begin::<QueueModel>(0, Some(QueueOp::Release { ticket: ticket.clone(), now }));
         let result = self.inner.release(ticket, now, fault);
-        self.end(result.as_ref().map(|released| QueueResult::Released(*released)).map_err(finish_failure));
+        self.end(released(&result));
         result
+    }
+
+    fn shares_transactions(&self) -> bool {
+        self.inner.shares_transactions()
+    }
+
+    fn enqueue_many(
+        &mut self,
+        events: &[Event],
+        now: Millis,
+        ttl: Ttl,
+        max_attempts: Attempts,
+    ) -> Vec<Result<Enqueued, EnqueueError>> {
+        if !self.shares_transactions() {
+            return events.iter().map(|event| self.enqueue(event, now, ttl, max_attempts)).collect();
+        }
+        let op = |event: &Event| QueueOp::Enqueue { event: event.clone(), now, ttl, max_attempts };
+        begin::<QueueModel>(0, Some(QueueOp::Batch(events.iter().map(op).collect())));
+        let results = self.inner.enqueue_many(events, now, ttl, max_attempts);
+        self.end(batch(&results, enqueued));
+        results
+    }
+
+    fn claim_many(
+        &mut self,
+        owner: &Name,
+        now: Now<'_>,
+        lease: Lease,
+        max: usize,
+        fault: &mut dyn Fault,
+    ) -> Result<Vec<Ticket>, ClaimError> {
+        if !self.shares_transactions() {
+            let mut tickets = Vec::new();
+            while tickets.len() < max {
+                match self.claim_at(owner, &mut *now, lease, fault) {
+                    Ok(Some(ticket)) => tickets.push(ticket),
+                    Err(error) if tickets.is_empty() => return Err(error),
+                    Ok(None) | Err(_) => break,
+                }
+            }
+            return Ok(tickets);
+        }
+        begin::<QueueModel>(0, None);
+        let mut told = || {
+            let now = now()?;
+            tell(QueueOp::ClaimMany { owner: owner.clone(), now, lease, max });
+            Ok(now)
+        };
+        let result = self.inner.claim_many(owner, &mut told, lease, max, fault);
+        if let Ok(tickets) = &result {
+            claimed(tickets);
+        }
+        let answer = |ticket: &Ticket| QueueResult::Claimed(Some(ticket.clone()));
+        let answers = |tickets: &Vec<_>| QueueResult::Batch(tickets.iter().map(answer).collect());
+        self.end(result.as_ref().map(answers).map_err(claim_failure));
+        result
+    }
+
+    fn finish_many(
+        &mut self,
+        orders: &[FinishOrder],
+        now: Millis,
+        fault: &mut dyn Fault,
+    ) -> Vec<Result<Finished, FinishError>> {
+        if !self.shares_transactions() {
+            let finish =
+                |order: &FinishOrder| self.finish(&order.ticket, order.outcome, now, order.delay, fault);
+            return orders.iter().map(finish).collect();
+        }
+        let op = |FinishOrder { ticket, outcome, delay }: &FinishOrder| QueueOp::Finish {
+            ticket: ticket.clone(),
+            outcome: *outcome,
+            now,
+            delay: *delay,
+        };
+        begin::<QueueModel>(0, Some(QueueOp::Batch(orders.iter().map(op).collect())));
+        let results = self.inner.finish_many(orders, now, fault);
+        self.end(batch(&results, finished));
+        results
+    }
+
+    fn release_many(
+        &mut self,
+        tickets: &[Ticket],
+        now: Millis,
+        fault: &mut dyn Fault,
+    ) -> Vec<Result<Released, FinishError>> {
+        if !self.shares_transactions() {
+            return tickets.iter().map(|ticket| self.release(ticket, now, fault)).collect();
+        }
+        let op = |ticket: &Ticket| QueueOp::Release { ticket: ticket.clone(), now };
+        begin::<QueueModel>(0, Some(QueueOp::Batch(tickets.iter().map(op).collect())));
+        let results = self.inner.release_many(tickets, now, fault);
+        self.end(batch(&results, released));
+        results
+    }
+
+    fn redrive_many(
+        &mut self,
+        ids: &[Name],
+        now: Millis,
+        ttl: Ttl,
+        note: &Name,
+        fault: &mut dyn Fault,
+    ) -> Vec<Result<(), RedriveError>> {
+        if !self.shares_transactions() {
+            return ids.iter().map(|id| self.redrive(id, now, ttl, note, fault)).collect();
+        }
+        let op = |id: &Name| QueueOp::Redrive { id: id.clone(), now, ttl, note: note.clone() };
+        begin::<QueueModel>(0, Some(QueueOp::Batch(ids.iter().map(op).collect())));
+        let results = self.inner.redrive_many(ids, now, ttl, note, fault);
+        self.end(batch(&results, redriven));
+        results
     }
 }
 
@@ -211,6 +308,53 @@ pub(super) fn hidden(error: &str) {
         let detail = format!("process {} fails with: {error}", world.running().0);
         judges.fail(ERROR_NAMES_ITS_CAUSE, world.now_us(), detail);
     });
+}
+
+/// The jobs of these tickets were claimed on the lane that runs.
+fn claimed(tickets: &[Ticket]) {
+    with(|judges, world| {
+        if let (process, Some(lane)) = world.running() {
+            tickets.iter().for_each(|ticket| judges.claimed(process, lane, &ticket.id));
+        }
+    });
+}
+
+/// The answers of operations that share a transaction, or why it failed for all of them.
+fn batch<T>(
+    results: &[T],
+    judged: impl Fn(&T) -> Result<QueueResult, Failure>,
+) -> Result<QueueResult, Failure> {
+    let answer = |result| match judged(result) {
+        Err(Failure::Answer(answer)) => Ok(answer),
+        judged => judged,
+    };
+    results.iter().map(answer).collect::<Result<_, _>>().map(QueueResult::Batch)
+}
+
+fn enqueued(result: &Result<Enqueued, EnqueueError>) -> Result<QueueResult, Failure> {
+    result.as_ref().map(|enqueued| QueueResult::Enqueued(*enqueued)).map_err(|error| match error {
+        EnqueueError::Conflict { .. } => Failure::Answer(QueueResult::Conflict),
+        EnqueueError::Invalid(_) => Failure::Clock,
+        EnqueueError::Storage(error) => error.into(),
+    })
+}
+
+fn redriven(result: &Result<(), RedriveError>) -> Result<QueueResult, Failure> {
+    result.as_ref().map(|()| QueueResult::Redriven).map_err(|error| match error {
+        RedriveError::NoSuchJob { .. } => Failure::Answer(QueueResult::NoSuchJob),
+        RedriveError::NotDead { status, .. } => Failure::Answer(QueueResult::NotDead(*status)),
+        RedriveError::Invalid(_) => Failure::Clock,
+        RedriveError::Hook(_) => Failure::Hook,
+        RedriveError::Storage(error) => error.into(),
+    })
+}
+
+fn finished(result: &Result<Finished, FinishError>) -> Result<QueueResult, Failure> {
+    result.as_ref().map(|finished| QueueResult::Finished(*finished)).map_err(finish_failure)
+}
+
+fn released(result: &Result<Released, FinishError>) -> Result<QueueResult, Failure> {
+    result.as_ref().map(|released| QueueResult::Released(*released)).map_err(finish_failure)
 }
 
 fn claim_failure(error: &ClaimError) -> Failure {

@@ -62,7 +62,27 @@ impl QueueModel {
             QueueOp::Redrive { id, now, ttl, note } => self.redrive(id, *now, *ttl, note),
             QueueOp::Renew { ticket, now, lease } => self.renew(ticket, *now, *lease),
             QueueOp::Release { ticket, now } => self.release(ticket, *now),
+            QueueOp::ClaimMany { owner, now, lease, max } => self.claim_many(owner, *now, *lease, *max),
+            QueueOp::Batch(ops) => {
+                let applied: Vec<_> = ops.iter().map(|op| self.apply(op)).collect();
+                let changed = applied.iter().any(|applied| applied.changed);
+                let results = applied.into_iter().map(|applied| applied.result).collect();
+                Applied { result: QueueResult::Batch(results), changed }
+            }
         }
+    }
+
+    fn claim_many(&mut self, owner: &Name, now: Millis, lease: Lease, max: usize) -> Applied<QueueResult> {
+        let (mut results, mut changed) = (Vec::new(), false);
+        while results.len() < max {
+            let applied = self.claim(owner, now, lease);
+            changed |= applied.changed;
+            if applied.result == QueueResult::Claimed(None) {
+                break;
+            }
+            results.push(applied.result);
+        }
+        Applied { result: QueueResult::Batch(results), changed }
     }
 
     fn enqueue(

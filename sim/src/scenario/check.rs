@@ -97,9 +97,11 @@ fn jobs(scenario: &Scenario) -> Result<BTreeSet<Name>, Problem> {
 fn workers(scenario: &Scenario) -> Result<BTreeSet<Name>, Problem> {
     let mut names = BTreeSet::new();
     for (at, worker) in scenario.workers.iter().enumerate() {
-        if worker.courier && worker.slots > 1 {
-            let message = format!("is {}, allowed: 1 for a courier", worker.slots);
-            return Err(problem(format!("worker[{at}].slots"), message));
+        for (key, value) in [("slots", worker.slots), ("batch", worker.batch)] {
+            if worker.courier && value > 1 {
+                let message = format!("is {value}, allowed: 1 for a courier");
+                return Err(problem(format!("worker[{at}].{key}"), message));
+            }
         }
         let place = format!("worker[{at}].name");
         for name in all_numbered(&worker.name, worker.count).map_err(|message| problem(&place, message))? {

@@ -51,6 +51,7 @@ whole!(restarts = 10, 0, 1000);
 whole!(job_count = 1, 1, 10_000);
 whole!(worker_count = 1, 1, 64);
 whole!(slots = 1, 1, 8);
+whole!(batch = 1, 1, 64);
 whole!(service = 5, 0, 60_000);
 whole!(timeout = 2000, 1, 60_000);
 whole!(busy_timeout = 0, 0, 1000);

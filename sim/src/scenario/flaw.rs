@@ -124,6 +124,14 @@ flaws! {
     RedriveKeepsTheAttempts in "field/redrive-keeps-counter",
     /// redrive leaves no audit row (Q44).
     RedriveWithoutAudit in "field/no-redrive",
+    /// The finish of a batch compares its first ticket only (Q36).
+    BatchFencedByItsFirst in "batches-of-jobs",
+    /// The finish of a batch ends at its first stale ticket, and the outcomes after it are lost (Q36).
+    BatchEndsAtAStaleTicket in "batches-of-jobs",
+    /// The claim of a batch reads the clock before it has the write lock (Q25).
+    BatchClaimReadsTheClockFirst in "batches-of-jobs",
+    /// The claim of a batch leases one job more than it hands out (Q34).
+    BatchClaimForgetsItsFirst in "batches-of-jobs",
     /// claim leaves its transaction open, and finish commits it (Q49).
     LockHeldWhileSending in "two-workers-one-job",
     /// renew extends the lease of whoever holds the job (M10, Q36).

@@ -37,13 +37,15 @@ pub struct Post {
     pub poll_ms: i64,
     busy_timeout_ms: i64,
     slots: i64,
+    batch: usize,
     is_courier: bool,
 }
 
 impl Post {
     pub(super) fn new(owner: Name, settings: &Settings) -> Self {
-        let Settings { lease_ms, poll_ms, busy_timeout_ms, slots, courier, .. } = *settings;
-        Self { owner, lease: lease_ms, poll_ms, busy_timeout_ms, slots, is_courier: courier }
+        let Settings { lease_ms, poll_ms, busy_timeout_ms, slots, batch, courier, .. } = *settings;
+        let batch = usize::try_from(batch).unwrap_or(1);
+        Self { owner, lease: lease_ms, poll_ms, busy_timeout_ms, slots, batch, is_courier: courier }
     }
 
     fn options(&self) -> WorkOptions {
@@ -93,7 +95,7 @@ pub async fn work<S: System>(context: Context, post: Rc<Post>, stage: Rc<Stage>)
         let senders = (0..post.slots).map(sender).collect();
         let wake = Wake::default();
         let (ended, diary) = (context.terminated(), Diary(context.clone()));
-        let extras = Extras { batch: 1, observer: &diary };
+        let extras = Extras { batch: post.batch, observer: &diary };
         match work_observed(&worker, &options, senders, &jitter, &wake, ended, extras).await {
             Ok(_) => return stopped(&context, GRACE_MS),
             Err(error) => context.world().note(|| format!("cannot open the queue: {error}")),

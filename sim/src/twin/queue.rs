@@ -1,6 +1,7 @@
 //! A lease queue with SQL of its own, and the mistakes that can be switched on in it, one at a time. Without a
 //! mistake it keeps the contract; each mistake is one short deviation.
 
+mod batch;
 mod claim;
 mod enqueue;
 mod finish;
@@ -12,8 +13,8 @@ use std::path::Path;
 use ackward::port::Fault;
 use ackward::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome, Ticket, Ttl};
 use ackward::storage::{
-    ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, OpenOptions, Queue,
-    RedriveError, Released, Renewed, StorageError,
+    ClaimError, EnqueueError, Enqueued, FinishError, FinishOrder, Finished, LeaseQueue, Now, OpenOptions,
+    Queue, RedriveError, Released, Renewed, StorageError,
 };
 use rusqlite::{Connection, ErrorCode};
 
@@ -94,6 +95,39 @@ impl LeaseQueue for Twin {
         fault: &mut dyn Fault,
     ) -> Result<Released, FinishError> {
         self.real.release(ticket, now, fault)
+    }
+
+    fn shares_transactions(&self) -> bool {
+        self.makes(Flaw::None) || self.is_wrong_with_batches()
+    }
+
+    fn claim_many(
+        &mut self,
+        owner: &Name,
+        now: Now<'_>,
+        lease: Lease,
+        max: usize,
+        fault: &mut dyn Fault,
+    ) -> Result<Vec<Ticket>, ClaimError> {
+        self.claim_many_somehow(owner, now, lease, max, fault)
+    }
+
+    fn finish_many(
+        &mut self,
+        orders: &[FinishOrder],
+        now: Millis,
+        fault: &mut dyn Fault,
+    ) -> Vec<Result<Finished, FinishError>> {
+        self.finish_many_somehow(orders, now, fault)
+    }
+
+    fn release_many(
+        &mut self,
+        tickets: &[Ticket],
+        now: Millis,
+        fault: &mut dyn Fault,
+    ) -> Vec<Result<Released, FinishError>> {
+        self.real.release_many(tickets, now, fault)
     }
 }
 

@@ -163,7 +163,8 @@ impl<'s> Play<'s> {
     fn worker(&self, name: &str, worker: &Worker, address: &str, hook: Option<&str>) -> Command {
         let mut command = ackward("work");
         command.arg("--queue").arg(self.site.queue()).args(["--url", &format!("http://{address}/jobs")]);
-        command.args(["--owner", name, "--slots", "1", "--lease", &seconds(worker.lease_ms.get())]);
+        command.args(["--owner", name, "--lease", &seconds(worker.lease_ms.get())]);
+        command.args(["--slots", &worker.slots.to_string(), "--batch", &worker.batch.to_string()]);
         command.args(["--timeout", &seconds(self.scenario.receiver.timeout_ms)]);
         command.args(["--retry-base-ms", "20", "--retry-cap-ms", "100", "--poll-max", "0.05"]);
         hook.map(|hook| command.env("ACKWARD_FAULT", format!("{hook}=hold")));

@@ -19,6 +19,10 @@ pub enum QueueOp {
     Renew { ticket: Ticket, now: Millis, lease: Lease },
     /// M10.
     Release { ticket: Ticket, now: Millis },
+    /// Several claims in one transaction, until there is nothing more or there are `max`.
+    ClaimMany { owner: Name, now: Millis, lease: Lease, max: usize },
+    /// Several operations in one transaction, each for itself.
+    Batch(Vec<QueueOp>),
 }
 
 /// Every result of the queue.
@@ -42,6 +46,8 @@ pub enum QueueResult {
     Renewed(Renewed),
     /// M10.
     Released(Released),
+    /// One for each of the operations that share a transaction, or for each ticket of several claims.
+    Batch(Vec<QueueResult>),
     /// `now + ttl` lies beyond 10^15, which only wide limits (M11) let happen.
     Invalid,
 }

@@ -12,7 +12,7 @@ use crate::scenario::Flaw;
 const RESCUE_AFTER_MS: i64 = 300;
 
 /// The columns of a job that claim needs.
-struct Job {
+pub(super) struct Job {
     seq: i64,
     event: Event,
     attempts: i64,
@@ -80,7 +80,7 @@ impl Twin {
         Ok(ticket)
     }
 
-    fn claim_inside(
+    pub(super) fn claim_inside(
         &mut self,
         owner: &Name,
         now: Now<'_>,

@@ -10,7 +10,7 @@ use crate::scenario::Flaw;
 
 /// The row that a ticket holds.
 #[derive(Clone, Copy)]
-struct Held {
+pub(super) struct Held {
     seq: i64,
     attempts: i64,
     max_attempts: i64,
@@ -44,7 +44,7 @@ impl Twin {
         Ok(finished)
     }
 
-    fn finish_inside(
+    pub(super) fn finish_inside(
         &self,
         ticket: &Ticket,
         outcome: Outcome,
@@ -86,7 +86,17 @@ impl Twin {
 
     /// The row that the ticket holds.
     fn held(&self, ticket: &Ticket, now: Millis) -> Result<Option<Held>, StorageError> {
-        let condition = match self.flaw {
+        self.held_by(self.flaw, ticket, now)
+    }
+
+    /// The row that the ticket holds for whoever makes this mistake.
+    pub(super) fn held_by(
+        &self,
+        flaw: Flaw,
+        ticket: &Ticket,
+        now: Millis,
+    ) -> Result<Option<Held>, StorageError> {
+        let condition = match flaw {
             Flaw::FinishById => "1",
             Flaw::FinishByStatus => "status = 'leased'",
             Flaw::FinishChecksTheOwnerOnly => "status = 'leased' AND owner = ?2",
