@@ -46,6 +46,40 @@ fn release_gives_the_attempt_back_but_not_the_token() {
     assert_eq!((again.token.get(), again.attempt.get()), (2, 1));
 }
 
+/// Q34, Q36: operations that share a transaction see what those before them did, and each answers for itself.
+#[test]
+fn operations_that_share_a_transaction_answer_each_for_itself() {
+    let mut queue = queue_with_job(5000);
+    let enqueue = |id: &str, qty| QueueOp::Enqueue {
+        event: event(id, qty),
+        now: Millis::new(0).unwrap(),
+        ttl: Limits::CONTRACT.ttl(5000).unwrap(),
+        max_attempts: Attempts::DEFAULT,
+    };
+    let applied = queue.apply(&QueueOp::Batch(vec![enqueue("tea", 1), enqueue("tea", 2), enqueue("tea", 1)]));
+    let answers = [
+        QueueResult::Enqueued(Enqueued::New),
+        QueueResult::Conflict,
+        QueueResult::Enqueued(Enqueued::Duplicate),
+    ];
+    assert_eq!(applied, Applied { result: QueueResult::Batch(answers.into()), changed: true });
+
+    let mut claim_many = |now_ms| {
+        let (owner, now) = (name("w"), Millis::new(now_ms).unwrap());
+        let lease = Limits::CONTRACT.lease(1000).unwrap();
+        queue.apply(&QueueOp::ClaimMany { owner, now, lease, max: 3 })
+    };
+    let QueueResult::Batch(claimed) = claim_many(0).result else { panic!("claims answer with a list") };
+    let ids = claimed.iter().map(|result| match result {
+        QueueResult::Claimed(Some(ticket)) => ticket.id.as_str(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(ids.collect::<Vec<_>>(), ["cake", "tea"], "all that there are, in order");
+    assert_eq!(claim_many(1), Applied { result: QueueResult::Batch(Vec::new()), changed: false });
+    let dying = claim_many(5000);
+    assert_eq!(dying, Applied { result: QueueResult::Batch(Vec::new()), changed: true }, "Q28");
+}
+
 /// M11: only wide limits can leave the range of instants.
 #[test]
 fn a_deadline_beyond_the_last_instant_is_refused() {
