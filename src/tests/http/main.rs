@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test on real threads, clocks and sockets")]
 
+mod browser;
 mod commands;
 mod crash;
 mod faults;

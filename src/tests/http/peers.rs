@@ -6,7 +6,7 @@ use std::process::Stdio;
 use super::*;
 
 /// Whether a program runs; says so where it does not.
-fn is_here(program: &str, arguments: &[&str]) -> bool {
+pub fn is_here(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
     let found = command.status().is_ok_and(|status| status.success());

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use super::*;
 
 /// A worker with a status page, and where that is.
-fn start(site: &Site, receiver: &str, arguments: &[&str]) -> (Process, String) {
+pub fn start(site: &Site, receiver: &str, arguments: &[&str]) -> (Process, String) {
     let port = free_port();
     let address = format!("127.0.0.1:{port}");
     let mut worker =
