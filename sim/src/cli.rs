@@ -392,7 +392,8 @@ struct FuzzArgs {
     ci: ci::CiArgs,
     /// Keep the deviation lists that reach new behaviour and change those: one scenario, one process. --seeds counts
     /// runs; it ends at the first failure.
-    #[arg(long, conflicts_with_all = ["jobs", "xray", "strict"])]
+    #[arg(long, conflicts_with_all = ["jobs", "xray", "strict", "details", "shard", "seed_from", "max_failures",
+        "resume", "bundles", "report", "junit"])]
     cover: bool,
     /// The corpus of --cover: a folder with one file per list. Of several all are read and the first is written to.
     #[arg(long, value_name = "DIR", requires = "cover")]

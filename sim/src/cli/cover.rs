@@ -75,8 +75,7 @@ pub(crate) fn cover(args: &FuzzArgs) -> anyhow::Result<Exit> {
     };
     let mut entry = Entry::load(file)?.on(args.how.net).by(args.how.strategy);
     if !entry.is_random() {
-        // What a story without chance makes of its jobs is known of the story as it is told only.
-        entry.scenario.expect.jobs.clear();
+        entry = entry.without_right_values();
     }
     panics::keep_quiet();
     if args.minimise {

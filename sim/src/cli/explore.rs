@@ -43,13 +43,7 @@ struct Search {
 
 /// Runs the command.
 pub(crate) fn explore(args: &ExploreArgs) -> anyhow::Result<Exit> {
-    let mut entry = Entry::load(&args.file)?;
-    // The right value of a story is that of the story as it is told; with more deviations it is another.
-    if !entry.scenario.expect.jobs.is_empty() || !entry.scenario.expect.consumers.is_empty() {
-        entry.scenario.expect.jobs.clear();
-        entry.scenario.expect.consumers.clear();
-        entry.text = entry.scenario.to_toml();
-    }
+    let entry = Entry::load(&args.file)?.without_right_values();
     panics::keep_quiet();
     let options = Options { seed: args.seed, prunes: !args.unpruned, kinds: kinds(args) };
     let search = search(&entry, args, &options)?;
