@@ -6,6 +6,7 @@ mod children;
 mod ci;
 mod cover;
 mod determinism;
+mod outside;
 mod search;
 mod surface;
 mod verdicts;
