@@ -17,6 +17,7 @@ mod explore;
 mod folder;
 mod fuzz;
 mod import;
+mod interrupt;
 mod journal;
 mod json;
 mod junit;
@@ -41,6 +42,7 @@ use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ackward_sim::exec;
@@ -66,6 +68,8 @@ pub(crate) enum Exit {
     Nondeterministic = 3,
     /// An imported incident was not found again.
     NotFound = 4,
+    /// A campaign was interrupted by SIGINT.
+    Interrupted = 130,
 }
 
 /// Replays any race, crash or lost ACK in the lease queue from a seed.
@@ -81,6 +85,7 @@ pub(crate) enum Exit {
   2  the arguments or a scenario file are wrong
   3  the same seed did not give the same run
   4  no seed does what the imported logs say
+  130  a campaign was interrupted; what was done by then is told
 
 Examples:
   cargo sim
@@ -275,7 +280,7 @@ struct ShrinkArgs {
     /// The file to write (*.toml), or its folder, or - for standard output.
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
-    /// How many runs it may take at most, 1 to 1000000. Default 3000.
+    /// How many runs it may take at most, 1 to 1000000. Default 9400.
     #[arg(long, value_name = "N", value_parser = text::whole(1, 1_000_000))]
     runs: Option<u64>,
     #[command(flatten)]
@@ -392,7 +397,8 @@ struct FuzzArgs {
     ci: ci::CiArgs,
     /// Keep the deviation lists that reach new behaviour and change those: one scenario, one process. --seeds counts
     /// runs; it ends at the first failure.
-    #[arg(long, conflicts_with_all = ["jobs", "xray", "strict"])]
+    #[arg(long, conflicts_with_all = ["jobs", "xray", "strict", "details", "shard", "seed_from", "max_failures",
+        "resume", "bundles", "report", "junit"])]
     cover: bool,
     /// The corpus of --cover: a folder with one file per list. Of several all are read and the first is written to.
     #[arg(long, value_name = "DIR", requires = "cover")]
@@ -454,6 +460,7 @@ fn unparsed(error: clap::Error) -> anyhow::Result<Exit> {
 }
 
 fn command(cli: Cli) -> anyhow::Result<Exit> {
+    panics::keep_quiet();
     let folder = cli.scenarios.as_deref();
     match cli.command {
         None => fuzz::default_campaign(folder),
@@ -495,6 +502,16 @@ fn jobs(asked: Option<u64>) -> usize {
         || std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(256),
         |jobs| usize::try_from(jobs).unwrap_or(1),
     )
+}
+
+/// What a mutex holds, also where a thread has panicked with it: what it holds is whole at any time.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A span of real time in whole milliseconds.
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Whether colours may be used on standard output.

@@ -6,9 +6,7 @@ use std::rc::Rc;
 use crate::coverage::{Fuzzer, Step};
 use crate::scenario::Scenario;
 use crate::strategy::{Strategist, Strategy};
-
-/// How far apart the first seeds of two campaigns are.
-const APART: u64 = 1_000_000;
+use crate::zoo;
 
 /// A way of looking for a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +80,7 @@ impl Comparison {
 
     /// Measures one mistake more.
     pub fn measure(&mut self, name: &str, scenario: &Rc<Scenario>) {
-        let starts = (0..self.campaigns).map(|campaign| 1 + campaign * APART);
+        let starts = (0..self.campaigns).map(zoo::start);
         let runs = Way::ALL.map(|way| {
             let one = |start| way.runs(scenario, start, self.runs_max).unwrap_or(self.runs_max + 1);
             let mut runs: Vec<_> = starts.clone().map(one).collect();
@@ -100,8 +98,8 @@ impl Comparison {
     }
 
     fn cell(&self, runs: &[u64]) -> String {
-        match runs.get(runs.len().saturating_sub(1) / 2) {
-            Some(median) if *median <= self.runs_max => median.to_string(),
+        match zoo::median(runs.to_vec()) {
+            Some(median) if median <= self.runs_max => median.to_string(),
             Some(_) => format!(">{}", self.runs_max),
             None => "-".to_owned(),
         }

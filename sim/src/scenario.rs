@@ -14,13 +14,14 @@ mod schema;
 pub mod vocabulary;
 mod write;
 
-use std::io::Read;
 use std::path::Path;
 
 use ackward::rules::{Attempts, Event, Lease, Name, Qty, Ttl};
 use ackward::storage::Durability;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::outside::{self, OutsideError};
 
 pub use crate::choice::{Action, Deviation, PointName};
 pub use error::{ScenarioError, suggestion};
@@ -397,25 +398,10 @@ impl Scenario {
     /// As [`Scenario::load`].
     pub fn load_with_text(path: &Path) -> Result<(Self, String), ScenarioError> {
         let file = path.display().to_string();
-        if is_named_pipe(path) {
-            return Err(ScenarioError::at_start(
-                &file,
-                "the file is a named pipe, which could block for ever; allowed: a regular file, or a pipe of the \
-                 shell such as <(...)",
-            ));
-        }
-        let mut bytes = Vec::new();
-        let read =
-            std::fs::File::open(path).and_then(|file| file.take(FILE_LEN_MAX + 1).read_to_end(&mut bytes));
-        if let Err(error) = read {
-            return Err(ScenarioError::unreadable(file, &error));
-        }
-        if bytes.len() as u64 > FILE_LEN_MAX {
-            return Err(ScenarioError::at_start(
-                &file,
-                "the file is larger than 1 MiB, allowed: up to 1 MiB",
-            ));
-        }
+        let bytes = outside::read(path, FILE_LEN_MAX).map_err(|error| match error {
+            OutsideError::Access(error) => ScenarioError::unreadable(file.clone(), &error),
+            other => ScenarioError::at_start(&file, &other.to_string()),
+        })?;
         let scenario = Self::parse(&file, &bytes)?;
         // Parsed, so it is UTF-8.
         Ok((scenario, String::from_utf8_lossy(&bytes).into_owned()))
@@ -507,20 +493,6 @@ impl Scenario {
         }
         names
     }
-}
-
-/// Whether opening it would wait for somebody who writes. The shell's own pipes (`/dev/fd/63`) lead to nothing that
-/// has a name in the file system.
-#[cfg(unix)]
-fn is_named_pipe(path: &Path) -> bool {
-    use std::os::unix::fs::FileTypeExt;
-    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
-        && path.canonicalize().is_ok()
-}
-
-#[cfg(not(unix))]
-fn is_named_pipe(_: &Path) -> bool {
-    false
 }
 
 /// The name of one of `count`, counted from 0; none where it would be too long, which [`check`] refuses.

@@ -26,7 +26,9 @@ pub use freedom::Freedom;
 pub(crate) use list::minimize;
 
 /// Runs that a shrinking takes at most where nothing else is said.
-pub const RUNS_MAX: u64 = 3_000;
+pub const RUNS_MAX: u64 = PLAIN_RUNS + needle::RUNS + needle::RUNS_AFTER + freedom::RUNS;
+/// How many of them are for what needs no search by the millisecond, at least.
+const PLAIN_RUNS: u64 = 3_000;
 /// Seeds tried in the place of the one that failed: a file that fails with the first seed needs no other.
 const SEEDS_TRIED: u64 = 4;
 
@@ -67,7 +69,12 @@ pub fn shrink(scenario: &Rc<Scenario>, report: &Report, runs_max: u64) -> Option
     let property = report.violations.first()?.property;
     let right = if property == RIGHT_VALUE { Right::of(scenario) } else { Right::default() };
     let start = Candidate::new(scenario, &report.deviations, right);
-    let mut hunt = Hunt { property, seed: report.seed, runs_max, runs: 0, best: start.clone(), detail: None };
+    // A part is left for what could be anything, and where there is much, for the search by the millisecond.
+    let shrinking_max = runs_max - freedom::RUNS.min(runs_max / 10);
+    let plain_max = shrinking_max.saturating_sub(needle::RUNS + needle::RUNS_AFTER);
+    let plain_max = plain_max.max(PLAIN_RUNS.min(shrinking_max));
+    let best = start.clone();
+    let mut hunt = Hunt { property, seed: report.seed, runs_max: plain_max, runs: 0, best, detail: None };
     let fails = (1..=SEEDS_TRIED).chain([report.seed]).any(|seed| {
         hunt.seed = seed;
         hunt.accepts(start.clone())
@@ -77,10 +84,11 @@ pub fn shrink(scenario: &Rc<Scenario>, report: &Report, runs_max: u64) -> Option
     }
     let before = report.deviations.len();
     while hunt.round() && !hunt.is_spent() {}
-    if !hunt.is_spent() && needle::search(&mut hunt) {
+    if !hunt.is_spent() && needle::search(&mut hunt, shrinking_max) {
         while hunt.round() && !hunt.is_spent() {}
     }
-    let freedom = freedom::measure(&mut hunt);
+    let is_done = !hunt.is_spent();
+    let freedom = freedom::measure(&mut hunt, runs_max);
     let scenario = hunt.best.scenario()?;
     let deviations = (before, scenario.deviations.len());
     Some(Shrunk {
@@ -91,7 +99,7 @@ pub fn shrink(scenario: &Rc<Scenario>, report: &Report, runs_max: u64) -> Option
         freedom,
         deviations,
         runs: hunt.runs,
-        is_done: !hunt.is_spent(),
+        is_done,
     })
 }
 
@@ -148,6 +156,9 @@ impl Hunt {
     fn is_still_right(&mut self, scenario: &Scenario, seed: u64) -> bool {
         if self.property != RIGHT_VALUE {
             return true;
+        }
+        if self.is_spent() {
+            return false;
         }
         self.runs += 1;
         let real = Rc::new(Scenario { system: Flaw::None, ..scenario.clone() });

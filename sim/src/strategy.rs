@@ -16,11 +16,10 @@ use crate::scenario::Scenario;
 use crate::scene::{Report, RunOptions, SceneChooser};
 use crate::twin;
 
-use pct::{Counter, Pct};
-use scripted::Scripted;
+use pct::{Counter, Measured, Pct};
 use swarm::Swarm;
 
-pub use pct::Measured;
+pub(crate) use scripted::Scripted;
 
 /// A way to answer at the points of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use ackward_sim::scenario::{Flaw, Scenario};
 use ackward_sim::scene::Report;
-use ackward_sim::shrink::{self, RUNS_MAX, Shrunk};
+use ackward_sim::shrink::{self, Freedom, RUNS_MAX, Shrunk};
 use ackward_sim::twin;
 
 /// Most deviations of a shrunk failure, in nearly all cases.
@@ -117,6 +117,14 @@ fn runs_are_limited_and_what_was_reached_by_then_is_kept() {
     let shrunk = shrink::shrink(&scenario, &report, 10).expect("it fails");
     assert!(!shrunk.is_done);
     assert_replays(&shrunk);
+    assert_eq!(shrunk.freedom, Freedom::default(), "what was not tried is not known");
+    // The search for the millisecond that matters, and what could be anything, count too.
+    let scenario = named(Flaw::RetryAtTheDeadline, "every-millisecond-counts");
+    let report = first_failure(&scenario, 1);
+    for runs_max in [6, 100, 1_000, 3_500] {
+        let shrunk = shrink::shrink(&scenario, &report, runs_max).expect("it fails");
+        assert!(shrunk.runs <= runs_max, "{} of {runs_max} runs", shrunk.runs);
+    }
 }
 
 fn shrunk(flaw: Flaw, name: &str, start: u64) -> (Report, Shrunk) {

@@ -18,6 +18,8 @@ impl Deviation {
 fn when(at: &PointName) -> String {
     let place = match at.role {
         Role::Resume => "is about to go on".to_owned(),
+        // A worker's own: whoever serves writes a reply as it accepts, or without any operation.
+        Role::Reply if is_of_a_worker(&at.operation) => "hears its answer".to_owned(),
         role => does(role).to_owned(),
     };
     let operation = match at.operation.as_str() {
@@ -29,6 +31,11 @@ fn when(at: &PointName) -> String {
     };
     let life = if at.incarnation > 1 { format!(" of life {}", at.incarnation) } else { String::new() };
     format!("{place} {operation}{life}")
+}
+
+/// Whether an operation is one of a worker's.
+fn is_of_a_worker(operation: &str) -> bool {
+    ["claim", "finish", "renew", "release"].iter().any(|word| operation.starts_with(word))
 }
 
 fn does(role: Role) -> &'static str {
@@ -166,6 +173,14 @@ mod tests {
         assert_eq!(
             words("worker-a/2/claim#1/message/request#1", "slow:700ms"),
             "As worker-a writes to the server in or after claim 1 of life 2, the message takes 700 ms longer."
+        );
+        assert_eq!(
+            words("worker-a/1/claim#1/message/reply#1", "kill"),
+            "As worker-a hears its answer in or after claim 1, it is killed."
+        );
+        assert_eq!(
+            words("receiver/1/accept#2/message/reply#1", "reply-lost"),
+            "As receiver writes to the client in or after accept 2, the reply never arrives."
         );
         assert_eq!(
             words("worker-a/1/start#1/wait/resume#1", "pick:worker-b"),

@@ -54,7 +54,6 @@ pub(crate) fn bench(folder: Option<&Path>, rounds: u64) -> anyhow::Result<Exit> 
     let load = |name: &str| Entry::load(&folder.join(name)).map(|entry| Rc::new(entry.scenario));
     let (race, storm) = (load("two-workers-one-job.toml")?, load("storm.toml")?);
     let storm_on_turmoil = Rc::new(Scenario { net: Net::Turmoil, ..(*storm).clone() });
-    panics::keep_quiet();
     let results = panics::guarded(|| {
         let sweep = Sweep::new();
         let mut results = Rounds::default();

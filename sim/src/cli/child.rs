@@ -6,7 +6,7 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use ackward_sim::campaign::{self, Share, Tally};
@@ -18,7 +18,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use super::folder::Entry;
-use super::{Exit, panics};
+use super::{Exit, interrupt, lock, millis, panics};
 
 /// Runs of a scenario.
 #[derive(Debug, Serialize, Deserialize)]
@@ -71,8 +71,11 @@ impl Child {
     /// Starts this program anew.
     pub(crate) fn spawn() -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("the path of this program")?;
-        let mut process = Command::new(program)
-            .arg("child")
+        Self::start(Command::new(program).arg("child"))
+    }
+
+    fn start(command: &mut Command) -> anyhow::Result<Self> {
+        let mut process = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -107,7 +110,7 @@ impl Child {
         xray: Share,
         limit: Option<Duration>,
     ) -> Result<Tally, String> {
-        let limit_ms = limit.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+        let limit_ms = limit.map(millis);
         match self.ask(entry, Work::Seeds { start, count, xray, limit_ms })? {
             Answer::Tally(tally) => Ok(*tally),
             _ => Err("a child process answered something else".to_owned()),
@@ -137,13 +140,18 @@ impl Child {
         match self.exchange(&request) {
             Ok(Some(Answer::Panicked(text))) => Err(text),
             Ok(Some(answer)) => Ok(answer),
-            Ok(None) | Err(_) => Err(self.wait()),
+            Ok(None) => Err(self.end()),
+            // It went away before it had read all.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(self.end()),
+            Err(error) => Err(format!("{error}; {}", self.end())),
         }
     }
 
-    /// How it died.
-    fn wait(&self) -> String {
-        let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+    /// How it died. One that lives on although it gives no answer is ended, so that nobody waits for it.
+    fn end(&self) -> String {
+        let mut process = lock(&self.process);
+        // It has ended already, or is about to with a status of its own, which this does not change.
+        let _ = process.kill();
         process.wait().map_or_else(|error| error.to_string(), died)
     }
 
@@ -157,14 +165,15 @@ impl Child {
         if answer.is_empty() {
             return Ok(None);
         }
-        Ok(serde_json::from_str(&answer).map(Some)?)
+        let answer = serde_json::from_str(&answer)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("no answer: {error}")))?;
+        Ok(Some(answer))
     }
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
-        self.killer().kill();
-        self.wait();
+        self.end();
     }
 }
 
@@ -175,7 +184,7 @@ impl Killer {
     /// Ends it now; whoever waits for its answer learns that it died.
     pub(crate) fn kill(&self) {
         // It may have ended already.
-        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).kill();
+        let _ = lock(&self.0).kill();
     }
 }
 
@@ -208,7 +217,7 @@ fn answer(strategist: &Strategist, work: Work) -> Answer {
 
 /// Answers requests until standard input ends.
 pub(crate) fn serve() -> anyhow::Result<Exit> {
-    panics::keep_quiet();
+    interrupt::ignore()?;
     let (sender, requests) = mpsc::channel();
     // Not simulated code.
     std::thread::spawn(move || {
@@ -251,4 +260,42 @@ pub(crate) fn serve() -> anyhow::Result<Exit> {
         known = Some((text, net, strategy, strategist));
     }
     Ok(Exit::Held)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: &str = "about = \"x\"\n[[job]]\nid = \"a\"\n[[worker]]\nname = \"w\"\n";
+
+    /// What a child comes to that is a script of a shell; it lives on for much longer than a test may take.
+    fn result_of(script: &str) -> String {
+        let began = Instant::now();
+        let mut shell = Command::new("sh");
+        let mut child = Child::start(shell.args(["-c", &format!("{script}; exec sleep 60")])).unwrap();
+        let scenario = Scenario::parse("x.toml", PLAIN.as_bytes()).unwrap();
+        let (path, text) = ("x.toml".to_owned(), PLAIN.to_owned());
+        let entry = Entry { path, text, scenario, is_abroad: false, strategy: Strategy::default() };
+        let result = child.run(&entry, 1, 1, Share::default()).unwrap_err();
+        drop(child);
+        assert!(began.elapsed() < Duration::from_secs(30), "{script}: somebody waited for the child");
+        result
+    }
+
+    #[test]
+    fn a_child_that_answers_nonsense_is_ended_and_the_error_says_so() {
+        let result = result_of("read line; echo nonsense");
+        assert!(result.starts_with("no answer: expected value at line 1"), "{result}");
+        assert!(result.ends_with("a child process died (signal: 9 (SIGKILL))"), "{result}");
+    }
+
+    #[test]
+    fn a_child_that_falls_silent_is_ended() {
+        assert_eq!(result_of("read line; exec >&-"), "a child process died (signal: 9 (SIGKILL))");
+    }
+
+    #[test]
+    fn how_a_child_ended_by_itself_is_told() {
+        assert_eq!(result_of("exit 7"), "a child process died (exit status: 7)");
+    }
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ackward_sim::choice::stable_hash;
-use anyhow::Context;
+use ackward_sim::outside;
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 
 use super::fuzz::Finding;
@@ -111,18 +112,55 @@ impl Plan {
     }
 }
 
+impl CiArgs {
+    /// Sees that what is asked for can be written, before anything is run; files are emptied.
+    pub(crate) fn prepare(&self) -> anyhow::Result<()> {
+        if let Some(folder) = &self.bundles {
+            can_hold(folder)?;
+        }
+        self.files.prepare()?;
+        self.files.empty()
+    }
+}
+
+/// Whether a folder is there, or can be made when there is something to put into it.
+fn can_hold(folder: &Path) -> anyhow::Result<()> {
+    let shown = folder.display();
+    if folder.exists() {
+        ensure!(
+            folder.is_dir(),
+            "--bundles {shown}: is no folder, allowed: a folder, or a name that is free"
+        );
+        return Ok(());
+    }
+    has_folder(folder)?;
+    let tried = std::fs::create_dir(folder).and_then(|()| std::fs::remove_dir(folder));
+    tried.with_context(|| format!("--bundles {shown}: the folder cannot be made"))
+}
+
 impl FileArgs {
     /// Sees that the files can be written, before anything is run.
     pub(crate) fn prepare(&self) -> anyhow::Result<()> {
-        for path in [&self.report, &self.junit].into_iter().flatten() {
+        for path in self.all() {
             let shown = path.display();
-            if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-                std::fs::create_dir_all(folder).with_context(|| format!("the folder of {shown}"))?;
-            }
+            has_folder(path)?;
+            outside::refuse_named_pipe(path).with_context(|| format!("writing {shown}"))?;
             let mut options = std::fs::OpenOptions::new();
             options.append(true).create(true).open(path).with_context(|| format!("writing {shown}"))?;
         }
         Ok(())
+    }
+
+    /// Empties them, so that whoever finds them after this process was killed does not take them for its results.
+    pub(crate) fn empty(&self) -> anyhow::Result<()> {
+        let empty = |path: &PathBuf| {
+            std::fs::File::create(path).with_context(|| format!("writing {}", path.display()))
+        };
+        self.all().try_for_each(|path| empty(path).map(drop))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.report, &self.junit].into_iter().flatten()
     }
 
     /// Writes them.
@@ -135,6 +173,17 @@ impl FileArgs {
         }
         Ok(())
     }
+}
+
+/// A folder is not made for a file in it: that would hide a slip of the pen.
+fn has_folder(path: &Path) -> anyhow::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Some(folder) = folder.filter(|folder| !folder.exists()) else { return Ok(()) };
+    let (shown, folder) = (path.display(), folder.display());
+    bail!(
+        "writing {shown}: there is no folder {folder}, allowed: one that is there; mkdir -p {} makes it",
+        text::shell_word(&folder.to_string())
+    )
 }
 
 fn write(path: &Path, what: impl FnOnce(&mut Vec<u8>) -> anyhow::Result<()>) -> anyhow::Result<()> {

@@ -11,10 +11,11 @@ use anyhow::bail;
 use serde::Serialize;
 
 use super::folder::Entry;
+use super::interrupt::Interrupt;
 use super::progress::Progress;
 use super::shrink::automatic;
 use super::text::grouped;
-use super::{Exit, FuzzArgs, panics, unless_closed};
+use super::{Exit, FuzzArgs, json, millis, panics, unless_closed};
 
 /// How long it takes where nothing is said.
 const TIME: Duration = Duration::from_secs(20);
@@ -27,6 +28,7 @@ enum Stop {
     Runs,
     Plateau,
     Time,
+    Interrupt,
 }
 
 /// What came of a search.
@@ -75,15 +77,13 @@ pub(crate) fn cover(args: &FuzzArgs) -> anyhow::Result<Exit> {
     };
     let mut entry = Entry::load(file)?.on(args.how.net).by(args.how.strategy);
     if !entry.is_random() {
-        // What a story without chance makes of its jobs is known of the story as it is told only.
-        entry.scenario.expect.jobs.clear();
+        entry = entry.without_right_values();
     }
-    panics::keep_quiet();
     if args.minimise {
         return minimise(&entry, args);
     }
     let began = Instant::now();
-    let mut search = Search::new(&entry, args, began);
+    let mut search = Search::new(&entry, args, began, Interrupt::listen()?);
     let (stopped, failed) = search.run()?;
     let failure = failed.map(|report| failure(&entry, &report, search.fuzzer.runs(), args));
     let verdict = verdict(&entry, failure.as_ref());
@@ -98,15 +98,14 @@ pub(crate) fn cover(args: &FuzzArgs) -> anyhow::Result<Exit> {
         timings: Timings { seconds: began.elapsed().as_secs_f64() },
     };
     let mut output = io::stdout().lock();
-    let printed = if args.json {
-        serde_json::to_writer_pretty(&mut output, &outcome)
-            .map_err(Into::into)
-            .and_then(|()| Ok(writeln!(output)?))
-    } else {
-        print(&mut output, &outcome, args).map_err(Into::into)
-    };
-    unless_closed(printed)?;
-    Ok(if matches!(verdict, "held" | "caught") { Exit::Held } else { Exit::Failed })
+    let printed =
+        if args.json { json::print(&mut output, &outcome) } else { print(&mut output, &outcome, args) };
+    unless_closed(printed.map_err(Into::into))?;
+    Ok(match verdict {
+        _ if outcome.stopped == Stop::Interrupt => Exit::Interrupted,
+        "held" | "caught" => Exit::Held,
+        _ => Exit::Failed,
+    })
 }
 
 /// A search under way.
@@ -120,10 +119,11 @@ struct Search<'a> {
     /// The run that reached something new last.
     new_at: u64,
     progress: Progress,
+    interrupt: Interrupt,
 }
 
 impl<'a> Search<'a> {
-    fn new(entry: &'a Entry, args: &'a FuzzArgs, began: Instant) -> Self {
+    fn new(entry: &'a Entry, args: &'a FuzzArgs, began: Instant, interrupt: Interrupt) -> Self {
         // Without any limit there is the usual time; another limit takes its place.
         let has_other = args.seeds.is_some() || args.plateau.is_some();
         let time = args.time.or((!has_other).then_some(TIME));
@@ -137,6 +137,7 @@ impl<'a> Search<'a> {
             sizes: Sizes::default(),
             new_at: 0,
             progress: Progress::new(length, began, !args.json),
+            interrupt,
         }
     }
 
@@ -194,6 +195,9 @@ impl<'a> Search<'a> {
     }
 
     fn must_stop(&self) -> Option<Stop> {
+        if self.interrupt.has_come() {
+            return Some(Stop::Interrupt);
+        }
         let runs = self.fuzzer.runs();
         if self.args.seeds.is_some_and(|most| runs >= most) {
             return Some(Stop::Runs);
@@ -285,6 +289,7 @@ fn print(output: &mut impl Write, outcome: &Outcome, args: &FuzzArgs) -> io::Res
         Stop::Runs => format!("{runs} runs are done"),
         Stop::Plateau => format!("no new behaviour in {} runs", grouped(args.plateau.unwrap_or_default())),
         Stop::Time => "the time is over".to_owned(),
+        Stop::Interrupt => "it was interrupted".to_owned(),
     };
     writeln!(output, "stopped: {why}")?;
     let Some(failure) = &outcome.failure else { return Ok(()) };
@@ -293,8 +298,4 @@ fn print(output: &mut impl Write, outcome: &Outcome, args: &FuzzArgs) -> io::Res
         failure.deviations.iter().try_for_each(|deviation| writeln!(output, "  {deviation}"))?;
     }
     failure.notes.iter().try_for_each(|note| writeln!(output, "  {note}"))
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

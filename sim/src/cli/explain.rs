@@ -16,7 +16,6 @@ const BAR: u64 = 20;
 /// Runs the command.
 pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<Exit> {
     let entry = Entry::load(&args.file)?.on(args.how.net).by(args.how.strategy);
-    panics::keep_quiet();
     let (report, explained) = panics::guarded(|| {
         let strategist = entry.strategist();
         let report = strategist.run(args.seed, false);
@@ -26,8 +25,8 @@ pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<Exit> {
     .map_err(anyhow::Error::msg)?;
     let mut output = io::BufWriter::new(io::stdout().lock());
     let told = match &explained {
+        explained if args.json => to_json(&mut output, &entry, &report, explained.as_ref()),
         None => writeln!(output, "{}: seed {} holds, there is nothing to explain", entry.path, args.seed),
-        Some(explained) if args.json => to_json(&mut output, &entry, &report, explained),
         Some(explained) => tell(&mut output, &entry, &report, explained),
     };
     unless_closed(told.and_then(|()| output.flush()).map_err(Into::into))?;
@@ -77,7 +76,8 @@ fn shown(event: Option<&Event>) -> String {
 struct ExplainedJson<'a> {
     file: &'a str,
     seed: u64,
-    property: &'a str,
+    /// None where the seed holds: then there is nothing to explain.
+    property: Option<&'a str>,
     curve: Vec<MarkJson>,
     certain_from: Option<usize>,
     passing: Option<PassingJson>,
@@ -99,26 +99,31 @@ struct PassingJson {
     passes: String,
 }
 
-fn to_json(output: &mut impl Write, entry: &Entry, report: &Report, explained: &Explained) -> io::Result<()> {
+fn to_json(
+    output: &mut impl Write,
+    entry: &Entry,
+    report: &Report,
+    explained: Option<&Explained>,
+) -> io::Result<()> {
     let mark = |mark: &Mark| MarkJson {
         kept: mark.kept,
         last: mark.last.as_ref().map(ToString::to_string),
         failed: mark.failed,
         samples: mark.samples,
     };
-    let passing = explained.passing.as_ref().map(|passing| PassingJson {
+    let passing = |passing: &Passing| PassingJson {
         kept: passing.kept,
         same_events: passing.same_events,
         fails: shown(passing.fails.as_ref()),
         passes: shown(passing.passes.as_ref()),
-    });
+    };
     let all = ExplainedJson {
         file: &entry.path,
         seed: report.seed,
-        property: explained.property,
-        curve: explained.curve.iter().map(mark).collect(),
-        certain_from: explained.certain_from().map(|mark| mark.kept),
-        passing,
+        property: explained.map(|explained| explained.property),
+        curve: explained.iter().flat_map(|explained| &explained.curve).map(mark).collect(),
+        certain_from: explained.and_then(|explained| explained.certain_from()).map(|mark| mark.kept),
+        passing: explained.and_then(|explained| explained.passing.as_ref()).map(passing),
     };
     json::print(output, &all)
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::rc::Rc;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use ackward_sim::choice::Kind;
@@ -16,7 +16,7 @@ use super::folder::Entry;
 use super::progress::Progress;
 use super::shrink::automatic;
 use super::text::{ALL, grouped, shell_word};
-use super::{Exit, ExploreArgs, jobs, json, panics, unless_closed};
+use super::{Exit, ExploreArgs, jobs, json, lock, panics, unless_closed};
 
 /// Paths that a child runs at a time on the first level.
 const CHUNK_PATHS: usize = 64;
@@ -43,14 +43,7 @@ struct Search {
 
 /// Runs the command.
 pub(crate) fn explore(args: &ExploreArgs) -> anyhow::Result<Exit> {
-    let mut entry = Entry::load(&args.file)?;
-    // The right value of a story is that of the story as it is told; with more deviations it is another.
-    if !entry.scenario.expect.jobs.is_empty() || !entry.scenario.expect.consumers.is_empty() {
-        entry.scenario.expect.jobs.clear();
-        entry.scenario.expect.consumers.clear();
-        entry.text = entry.scenario.to_toml();
-    }
-    panics::keep_quiet();
+    let entry = Entry::load(&args.file)?.without_right_values();
     let options = Options { seed: args.seed, prunes: !args.unpruned, kinds: kinds(args) };
     let search = search(&entry, args, &options)?;
     let failure = search.explored.failure.as_ref();
@@ -275,7 +268,19 @@ fn tell(
     for line in lines.chain(notes.iter().map(String::as_str)) {
         writeln!(output, "  {line}")?;
     }
-    writeln!(output, "cargo sim explore {} --depth {depth} --seed {}", shell_word(&entry.path), args.seed)
+    writeln!(output, "{}", command(entry, args, depth))
+}
+
+/// The search up to a depth, with all that decides what is run.
+fn command(entry: &Entry, args: &ExploreArgs, depth: usize) -> String {
+    let kinds =
+        if args.kinds.is_empty() { String::new() } else { format!(" --kinds {}", args.kinds.join(",")) };
+    let unpruned = if args.unpruned { " --unpruned" } else { "" };
+    format!(
+        "cargo sim explore {} --depth {depth}{kinds}{unpruned} --seed {}",
+        shell_word(&entry.path),
+        args.seed
+    )
 }
 
 #[derive(Serialize)]
@@ -315,8 +320,4 @@ fn to_json(output: &mut impl Write, entry: &Entry, search: &Search, notes: &[Str
             final_states: if *is_complete { states.collect() } else { Vec::new() },
         },
     )
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,13 +9,14 @@ use ackward_sim::scenario::Net;
 
 use super::ci::Plan;
 use super::folder::{Entry, entries};
+use super::interrupt::Interrupt;
 use super::journal::{Journal, Known};
 use super::outcome::{Outcome, Problem};
 use super::pool::{Budget, Chunk, Pool, Task};
 use super::progress::Progress;
 use super::shrink::automatic;
 use super::table::Shown;
-use super::{Exit, FuzzArgs, bundle, jobs, json, panics, table, unless_closed, xray};
+use super::{Exit, FuzzArgs, bundle, jobs, json, millis, panics, table, unless_closed, xray};
 
 /// How long all scenarios take where nothing is said.
 const TIME: Duration = Duration::from_secs(20);
@@ -43,27 +44,33 @@ impl Finding {
 
 /// Runs `cargo sim fuzz`.
 pub(crate) fn fuzz(folder: Option<&Path>, args: &FuzzArgs) -> anyhow::Result<Exit> {
-    panics::keep_quiet();
     let began = Instant::now();
     let plan = Plan::new(args)?;
     let entries = entries(folder, &args.files)?;
     let entries: Vec<_> =
         entries.into_iter().map(|entry| entry.on(args.how.net).by(args.how.strategy)).collect();
-    args.ci.files.prepare()?;
-    let findings = campaign(entries, args, &plan, began)?;
+    args.ci.prepare()?;
+    let interrupt = Interrupt::listen()?;
+    let findings = campaign(entries, args, &plan, began, &interrupt)?;
     let took = began.elapsed();
     let written = args.ci.files.write(&findings, &[plan.shard], took);
     let printed = |output: &mut io::StdoutLock<'_>| {
         if args.json {
             json::findings(output, &findings, &[plan.shard], took)
         } else {
-            let shown = Shown { details: args.details, took, about: plan.about() };
+            let about = plan.about() + interrupted(&interrupt);
+            let shown = Shown { details: args.details, took, about };
             table::print(output, &findings, &[], &shown)
         }
     };
     unless_closed(print(printed))?;
     written?;
-    Ok(exit(&findings))
+    Ok(if interrupt.has_come() { Exit::Interrupted } else { exit(&findings) })
+}
+
+/// What the summary says of it.
+fn interrupted(interrupt: &Interrupt) -> &'static str {
+    if interrupt.has_come() { ", interrupted" } else { "" }
 }
 
 /// Runs `cargo sim`: every scenario on its own net, and at the end every scenario on turmoil.
@@ -75,10 +82,14 @@ pub(crate) fn default_campaign(folder: Option<&Path>) -> anyhow::Result<Exit> {
     let share = |time| FuzzArgs { time: Some(time), ..FuzzArgs::default() };
     let (home_args, abroad_args) = (share(TIME - TURMOIL_TIME), share(TURMOIL_TIME));
     let plan = Plan::new(&home_args)?;
-    let at_home = campaign(all, &home_args, &plan, began)?;
-    let abroad = campaign(abroad, &abroad_args, &plan, Instant::now())?;
-    let shown = Shown { details: false, took: began.elapsed(), about: String::new() };
+    let interrupt = Interrupt::listen()?;
+    let at_home = campaign(all, &home_args, &plan, began, &interrupt)?;
+    let abroad = campaign(abroad, &abroad_args, &plan, Instant::now(), &interrupt)?;
+    let shown = Shown { details: false, took: began.elapsed(), about: interrupted(&interrupt).to_owned() };
     unless_closed(print(|output| table::print(output, &at_home, &abroad, &shown)))?;
+    if interrupt.has_come() {
+        return Ok(Exit::Interrupted);
+    }
     Ok(exit(&at_home).max(exit(&abroad)))
 }
 
@@ -102,6 +113,7 @@ struct Campaign<'a> {
     began: Instant,
     progress: Progress,
     journal: Option<Journal>,
+    interrupt: &'a Interrupt,
 }
 
 fn campaign(
@@ -109,6 +121,7 @@ fn campaign(
     args: &FuzzArgs,
     plan: &Plan,
     began: Instant,
+    interrupt: &Interrupt,
 ) -> anyhow::Result<Vec<Finding>> {
     let count = entries.len();
     let time = args.time.unwrap_or(TIME);
@@ -121,14 +134,14 @@ fn campaign(
     };
     let length = plan.seeds.map_or_else(|| millis(time), |seeds| seeds.saturating_mul(count as u64));
     let progress = Progress::new(length, began, !args.json);
-    let campaign = Campaign { args, plan, began, progress, journal };
-    let mut pool = Pool::new(jobs(args.jobs));
+    let campaign = Campaign { args, plan, began, progress, journal, interrupt };
+    let mut pool = Pool::until(jobs(args.jobs), interrupt.clone());
     let mut findings = Vec::new();
     let mut failures_left = args.ci.max_failures.unwrap_or(u64::MAX);
     // What an earlier process has spent on the scenarios so far.
     let mut spent = Duration::ZERO;
     for (at, (entry, known)) in entries.into_iter().zip(known).enumerate() {
-        if failures_left == 0 {
+        if failures_left == 0 || interrupt.has_come() {
             findings.push(Finding { entry, outcome: Outcome::default(), problem: None });
             continue;
         }
@@ -156,7 +169,7 @@ impl Campaign<'_> {
         share: Duration,
         failures_max: u64,
     ) -> anyhow::Result<Finding> {
-        let Self { args, plan, began, progress, .. } = self;
+        let Self { args, plan, began, progress, interrupt, .. } = self;
         let share = share.saturating_sub(spent_on(&known));
         let budget = plan.seeds.map_or_else(|| Budget::Time(share, seeds_that_matter(&entry)), Budget::Seeds);
         let budget = if known.is_finished { Budget::Seeds(0) } else { budget };
@@ -178,13 +191,16 @@ impl Campaign<'_> {
         };
         let outcome = pool.run_task(&task, &on_progress)?;
         // Who resumes shall see a death again, and what was given up shall have another try.
-        let is_done = outcome.deaths.is_empty() && outcome.given_up.is_empty() && !known.is_finished;
+        let is_whole = outcome.deaths.is_empty() && outcome.given_up.is_empty() && !interrupt.has_come();
+        let is_done = is_whole && !known.is_finished;
         self.journal.as_ref().filter(|_| is_done).map_or(Ok(()), |journal| journal.finish(at))?;
         let mut problem = outcome.problem(&entry).or_else(|| outcome.inert(&entry).filter(|_| args.strict));
-        if let Some(problem) = problem.as_mut().filter(|problem| problem.exit == Exit::Nondeterministic) {
+        // Who interrupts wants it to end: what a failure shrinks to takes a while.
+        let mut problem_now = problem.as_mut().filter(|_| !interrupt.has_come());
+        if let Some(problem) = problem_now.as_mut().filter(|problem| problem.exit == Exit::Nondeterministic) {
             xray::explain(&entry, &outcome, problem);
         }
-        if let Some(problem) = &mut problem {
+        if let Some(problem) = problem_now {
             follow_up(&entry, &outcome, problem, args);
         }
         Ok(Finding { entry, outcome, problem })
@@ -219,8 +235,4 @@ fn message(entry: &Entry, outcome: &Outcome) -> String {
     let failed =
         if outcome.tally.failed > 0 { format!(", {} failed", outcome.tally.failed) } else { String::new() };
     format!("{}: {} seeds{failed}", entry.path, outcome.tally.seeds)
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,11 +1,12 @@
 //! `cargo sim import`: an incident from production, found again from a seed.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use ackward_sim::import::{Draft, Finding, Found, Likeness, Log, SearchOptions, draft, search};
+use ackward_sim::outside;
 use anyhow::{Context, bail};
 use serde::Serialize;
 
@@ -13,22 +14,21 @@ use super::progress::Progress;
 use super::text::{grouped, shell_word};
 use super::{Exit, ImportArgs, json, panics, unless_closed};
 
-/// One byte more than a log may have.
-const READ_MAX: u64 = (64 << 20) + 1;
+/// Largest log, in bytes.
+const LEN_MAX: u64 = 64 << 20;
 
 /// Runs the command.
 pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<Exit> {
     let files: Vec<_> = args.files.iter().map(|path| read(path)).collect::<anyhow::Result<_>>()?;
     let log = Log::read(&files)?;
     let out = Out::new(args)?;
-    panics::keep_quiet();
     let draft = if log.lines.is_empty() { None } else { Some(draft(&log)?) };
     let found = match &draft {
         Some(draft) => again(args, &log, draft)?,
         None => None,
     };
     if let Some(found) = &found {
-        out.write(&text(&log, found))?;
+        unless_closed(out.write(&text(&log, found)))?;
     }
     let command = found.as_ref().and_then(|found| out.replay(found.seed));
     let told = if args.json {
@@ -37,7 +37,12 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<Exit> {
             &report(&log, draft.as_ref(), found.as_ref(), command.as_deref()),
         )
     } else {
-        tell(&log, draft.as_ref(), found.as_ref(), &out, command.as_deref())
+        // Where standard output is the file, it is nothing else.
+        let mut output: Box<dyn Write> = match out {
+            Out::Stdout => Box::new(io::stderr().lock()),
+            Out::File(_) => Box::new(io::stdout().lock()),
+        };
+        tell(&mut output, &log, draft.as_ref(), found.as_ref(), &out, command.as_deref())
     };
     unless_closed(told.map_err(Into::into))?;
     Ok(exit(&log, found.as_ref()))
@@ -54,9 +59,7 @@ fn exit(log: &Log, found: Option<&Found>) -> Exit {
 
 fn read(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
     let name = path.display().to_string();
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(READ_MAX).read_to_end(&mut bytes));
-    read.with_context(|| {
+    let bytes = outside::read(path, LEN_MAX).with_context(|| {
         format!("{name}: cannot be read, allowed: an event log of `ackward work --events FILE`")
     })?;
     Ok((name, bytes))
@@ -102,7 +105,7 @@ impl Out {
 
     fn write(&self, text: &str) -> anyhow::Result<()> {
         match self {
-            Self::Stdout => Ok(writeln!(io::stdout().lock(), "{text}")?),
+            Self::Stdout => Ok(write!(io::stdout().lock(), "{text}")?),
             Self::File(path) => {
                 fs::write(path, text).with_context(|| format!("{}: cannot be written", path.display()))
             }
@@ -130,13 +133,13 @@ fn text(log: &Log, found: &Found) -> String {
 }
 
 fn tell(
+    output: &mut impl Write,
     log: &Log,
     draft: Option<&Draft>,
     found: Option<&Found>,
     out: &Out,
     command: Option<&str>,
 ) -> io::Result<()> {
-    let mut output = io::stdout().lock();
     for finding in &log.findings {
         writeln!(output, "{finding}")?;
     }

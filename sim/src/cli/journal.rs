@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use ackward_sim::choice::stable_hash;
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
 use super::folder::Entry;
+use super::lock;
 use super::pool::Chunk;
 
 /// What the first line says: a journal fits a campaign only where all of it is the same.
@@ -82,7 +83,16 @@ impl Journal {
                 "the journal {shown} {why}; with another --resume FILE, or without it, all is run anew"
             )
         })?;
+        let Kept { bytes: kept, dropped } = kept;
         file.set_len(kept as u64).with_context(reading)?;
+        if let Some((line, count)) = dropped {
+            // The results do not change, so nothing is left to be done where this cannot be written.
+            let _ = writeln!(
+                io::stderr(),
+                "warning: the journal {shown} is damaged: line {line} cannot be read; from there on {count} lines are \
+                 dropped and their seeds run again"
+            );
+        }
         let journal = Self { file: Mutex::new(file), shown };
         if kept == 0 {
             journal.append(&header)?;
@@ -103,24 +113,34 @@ impl Journal {
     fn append(&self, line: &impl Serialize) -> anyhow::Result<()> {
         let mut bytes = serde_json::to_vec(line)?;
         bytes.push(b'\n');
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = lock(&self.file);
         file.write_all(&bytes).with_context(|| format!("appending to the journal {}", self.shown))
     }
 }
 
-/// Reads what is whole; how many bytes that are, or why the journal does not fit.
-fn read(bytes: &[u8], header: &Header, known: &mut [Known]) -> Result<usize, String> {
+/// What of a journal is kept.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Kept {
+    /// How many bytes from its beginning on.
+    bytes: usize,
+    /// The first whole line that cannot be read, counted from 1, and how many whole lines there are from there on. A
+    /// last line without an end was torn as its process was killed, and is not meant.
+    dropped: Option<(usize, usize)>,
+}
+
+/// Reads what is whole; what is kept of it, or why the journal does not fit.
+fn read(bytes: &[u8], header: &Header, known: &mut [Known]) -> Result<Kept, String> {
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
-    let Some(first) = lines.next() else { return Ok(0) };
+    let Some(first) = lines.next() else { return Ok(Kept::default()) };
     if !first.ends_with(b"\n") && first.starts_with(b"{\"journal\":") {
         // Killed before its first line was whole.
-        return Ok(0);
+        return Ok(Kept::default());
     }
     let there: Header = serde_json::from_slice(first).map_err(|_| "is not one that --resume has written")?;
     fits(&there, header)?;
-    let mut kept = first.len();
-    for line in lines {
-        let Some(line) = line.strip_suffix(b"\n") else { break };
+    let mut kept = Kept { bytes: first.len(), dropped: None };
+    let whole: Vec<_> = lines.filter_map(|line| line.strip_suffix(b"\n")).collect();
+    for (at, line) in whole.iter().enumerate() {
         match serde_json::from_slice(line) {
             Ok(Line::Chunk(at, chunk)) => {
                 known.get_mut(at).ok_or("names a scenario that is not there")?.chunks.push(*chunk)
@@ -129,9 +149,12 @@ fn read(bytes: &[u8], header: &Header, known: &mut [Known]) -> Result<usize, Str
                 known.get_mut(at).ok_or("names a scenario that is not there")?.is_finished = true
             }
             // What follows is run again.
-            Err(_) => break,
+            Err(_) => {
+                kept.dropped = Some((at + 2, whole.len() - at));
+                break;
+            }
         }
-        kept += line.len() + 1;
+        kept.bytes += line.len() + 1;
     }
     Ok(kept)
 }
@@ -205,10 +228,18 @@ mod tests {
         let mut known = [Known::default()];
         let torn = lines(&["{\"Finished\":0}", "{\"Chunk\":[0,{\"sta"]);
         let whole = lines(&["{\"Finished\":0}", ""]);
-        assert_eq!(read(&torn, &header(), &mut known), Ok(whole.len()));
+        assert_eq!(read(&torn, &header(), &mut known), Ok(Kept { bytes: whole.len(), dropped: None }));
         assert!(known[0].is_finished);
-        assert_eq!(read(b"{\"journal\":1,\"bui", &header(), &mut known), Ok(0));
-        assert_eq!(read(b"", &header(), &mut known), Ok(0));
+        assert_eq!(read(b"{\"journal\":1,\"bui", &header(), &mut known), Ok(Kept::default()));
+        assert_eq!(read(b"", &header(), &mut known), Ok(Kept::default()));
+    }
+
+    #[test]
+    fn a_whole_line_that_cannot_be_read_is_told_from_a_torn_one() {
+        let damaged = lines(&["{\"Finished\":0}", "{\"Finisled\":0}", "{\"Finished\":0}", "{\"Fin"]);
+        let whole = lines(&["{\"Finished\":0}", ""]);
+        let kept = Kept { bytes: whole.len(), dropped: Some((3, 2)) };
+        assert_eq!(read(&damaged, &header(), &mut [Known::default()]), Ok(kept));
     }
 
     #[test]

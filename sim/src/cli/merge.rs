@@ -1,11 +1,12 @@
 //! `cargo sim merge`: the reports of several shards judged as one campaign.
 
 use std::collections::BTreeSet;
-use std::io;
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ackward_sim::campaign::Tally;
+use ackward_sim::outside;
 use ackward_sim::scenario::{Net, Scenario};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
@@ -16,6 +17,7 @@ use super::folder::Entry;
 use super::fuzz::{Finding, exit, print};
 use super::json::{self, Part};
 use super::outcome::{Cold, Death, Outcome};
+use super::pool::first_cold;
 use super::ranges::Ranges;
 use super::shard::Shard;
 use super::table::{self, Shown};
@@ -137,10 +139,11 @@ pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<Exit> {
 fn read(path: &Path) -> anyhow::Result<Report> {
     let shown = path.display();
     let reading = || format!("{shown}: cannot be read");
-    let metadata = std::fs::metadata(path).with_context(reading)?;
+    let file = outside::open(path).with_context(reading)?;
+    let metadata = file.metadata().with_context(reading)?;
     ensure!(metadata.len() <= REPORT_LEN_MAX, "{shown}: is larger than 4 GiB, allowed: up to 4 GiB");
-    let bytes = std::fs::read(path).with_context(reading)?;
-    serde_json::from_slice(&bytes)
+    // Read as it is parsed: a device that never ends is refused at its first byte.
+    serde_json::from_reader(BufReader::new(file.take(REPORT_LEN_MAX)))
         .with_context(|| format!("{shown}: is no report, allowed: what cargo sim fuzz --report FILE writes"))
 }
 
@@ -170,7 +173,7 @@ fn add(merged: &mut Vec<Merged>, row: Row, seconds: f64, is_first: bool) -> anyh
     }
     check(&file, &ranges, &part.tally)?;
     outcome.ranges.extend(&ranges);
-    outcome.cold = outcome.cold.into_iter().chain(cold).min_by_key(|cold| cold.seed);
+    outcome.cold = first_cold(outcome.cold, cold);
     deaths.into_iter().for_each(|death| outcome.bury(death));
     outcome.given_up.extend(given_up);
     outcome.given_up.sort_unstable();

@@ -224,7 +224,7 @@ impl Outcome {
     fn unseen(&self, entry: &Entry, word: &str, what: String) -> Problem {
         let least = entry.scenario.expect.seeds;
         let detail = format!("seeds run: {}; expect.seeds is {least}", grouped(self.tally.seeds));
-        let start = self.tally.sample.map_or(1, |last| (last.seed + 1).saturating_sub(self.tally.seeds));
+        let start = self.ranges.first().map_or(1, |(start, _)| start);
         let command = entry.fuzz(start, self.tally.seeds);
         let (seed, notes, made) = (None, Vec::new(), Vec::new());
         Problem { exit: Exit::Failed, word: word.to_owned(), what, detail, seed, notes, made, command }
@@ -344,7 +344,12 @@ mod tests {
         outcome.tally.seeds = 19;
         assert_eq!(exit(&outcome, &entry), Exit::Held);
         outcome.tally.seeds = 20;
-        assert_eq!(outcome.problem(&entry).unwrap().what, "never reached: reclaim");
+        // Some part in the middle died, and was not counted.
+        outcome.ranges.add(7, 12);
+        outcome.ranges.add(30, 8);
+        let problem = outcome.problem(&entry).unwrap();
+        assert_eq!(problem.what, "never reached: reclaim");
+        assert_eq!(problem.command, "cargo sim fuzz x.toml --start 7 --seeds 20");
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod results;
 mod watch;
 
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use ackward_sim::campaign::{Sample, Share, Tally};
@@ -14,17 +14,20 @@ use ackward_sim::scenario::Net;
 
 use super::child::Child;
 use super::folder::Entry;
+use super::interrupt::Interrupt;
 use super::outcome::{Cold, Death, Outcome};
+use super::{lock, millis};
 use chunks::{CHUNK_TIME, Chunks};
-use results::{Part, Results, first_cold};
+use results::{Part, Results};
 use watch::Watch;
 
 pub(crate) use chunks::Budget;
-pub(crate) use results::Chunk;
+pub(crate) use results::{Chunk, first_cold};
 
 /// Places for children, which live on from one scenario to the next.
 pub(crate) struct Pool {
     places: Vec<Option<Child>>,
+    interrupt: Interrupt,
 }
 
 /// Which seeds of a scenario are run, and when that ends.
@@ -50,6 +53,7 @@ struct Shared<'a> {
     spent_ms: u64,
     state: Mutex<State>,
     watch: Watch,
+    interrupt: Interrupt,
     on_progress: &'a (dyn Fn(&Outcome) + Sync),
 }
 
@@ -61,7 +65,12 @@ struct State {
 impl Pool {
     /// A pool of `jobs` places; children are started when they are needed.
     pub(crate) fn new(jobs: usize) -> Self {
-        Self { places: (0..jobs.max(1)).map(|_| None).collect() }
+        Self::until(jobs, Interrupt::default())
+    }
+
+    /// The same, which an interrupt ends.
+    pub(crate) fn until(jobs: usize, interrupt: Interrupt) -> Self {
+        Self { places: (0..jobs.max(1)).map(|_| None).collect(), interrupt }
     }
 
     /// Runs a scenario's seeds from `start` on; `on_progress` is called after each chunk.
@@ -83,12 +92,13 @@ impl Pool {
         task: &Task<'_>,
         on_progress: &(dyn Fn(&Outcome) + Sync),
     ) -> anyhow::Result<Outcome> {
-        let shared = Shared::new(task, self.places.len(), on_progress);
+        let shared = Shared::new(task, self.places.len(), self.interrupt.clone(), on_progress);
         let until = lock(&shared.state).chunks.until();
         let (sender, gone) = mpsc::channel();
         let cold = std::thread::scope(|scope| {
             let watch = &shared.watch;
-            scope.spawn(move || watch.stand(until, &gone));
+            let interrupt = &shared.interrupt;
+            scope.spawn(move || watch.stand(until, interrupt, &gone));
             let places = self.places.iter_mut().enumerate();
             let threads: Vec<_> = places
                 .map(|(at, place)| {
@@ -113,7 +123,12 @@ impl Pool {
 }
 
 impl<'a> Shared<'a> {
-    fn new(task: &'a Task<'a>, places: usize, on_progress: &'a (dyn Fn(&Outcome) + Sync)) -> Self {
+    fn new(
+        task: &'a Task<'a>,
+        places: usize,
+        interrupt: Interrupt,
+        on_progress: &'a (dyn Fn(&Outcome) + Sync),
+    ) -> Self {
         let began = Instant::now();
         let ranges = task.done.iter().map(|chunk| (chunk.start, chunk.tally.seeds)).collect();
         let mut chunks = Chunks::new(task.start, task.budget, began, ranges);
@@ -125,7 +140,8 @@ impl<'a> Shared<'a> {
         let spent_ms = task.done.iter().map(|chunk| chunk.spent_ms).max().unwrap_or(0);
         // One place more than children: for the last cold run.
         let watch = Watch::new(places + 1);
-        Self { task, began, spent_ms, state: Mutex::new(State { chunks, results }), watch, on_progress }
+        let state = Mutex::new(State { chunks, results });
+        Self { task, began, spent_ms, state, watch, interrupt, on_progress }
     }
 
     /// Runs chunks until none is left. `_present` tells the watch that somebody still works.
@@ -150,6 +166,7 @@ impl<'a> Shared<'a> {
                     lock(&self.state).chunks.learn(tally.seeds, began.elapsed());
                     self.finished(at, start, tally)?
                 }
+                Err(_) if self.interrupt.has_come() => Part::Left,
                 Err(_) if self.watch.is_over() => Part::GivenUp { start, count },
                 Err(how) => Part::Died(Death { start, count, how }),
             };
@@ -162,7 +179,7 @@ impl<'a> Shared<'a> {
         let mut state = lock(&self.state);
         let State { chunks, results } = &mut *state;
         results.merge(self.task.entry, chunks.frontier());
-        if results.is_full {
+        if results.is_full || self.interrupt.has_come() {
             chunks.stop();
         }
         let taken = chunks.take();
@@ -185,7 +202,7 @@ impl<'a> Shared<'a> {
         for sample in &tally.samples {
             self.compare_cold(at, *sample, &mut outcome)?;
         }
-        let spent_ms = self.spent_ms + u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let spent_ms = self.spent_ms + millis(self.began.elapsed());
         let chunk = Chunk { start, tally, cold: outcome.cold, spent_ms };
         // A death is not kept: who resumes shall see it happen.
         if outcome.deaths.is_empty() {
@@ -225,10 +242,6 @@ impl<'a> Shared<'a> {
 fn differing(warm: Sample, cold: Option<Sample>) -> Option<Cold> {
     let cold = cold.filter(|cold| *cold != warm)?;
     Some(Cold { seed: warm.seed, warm: warm.hash, cold: cold.hash })
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -39,6 +39,11 @@ impl Ranges {
         other.0.iter().for_each(|(start, count)| self.add(*start, *count));
     }
 
+    /// The first range: its first seed and how many there are.
+    pub(crate) fn first(&self) -> Option<(u64, u64)> {
+        self.0.first().copied()
+    }
+
     /// How many seeds there are.
     pub(crate) fn count(&self) -> u64 {
         self.0.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))

@@ -19,7 +19,6 @@ const SAMPLE_SEEDS: u64 = 99;
 /// Runs the command.
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let entry = Entry::load(&args.file)?.on(args.how.net).by(args.how.strategy);
-    panics::keep_quiet();
     let recording = if args.trace { Recording::Calls } else { Recording::Story };
     let (report, outcome) = run_twice(&entry, args.seed, recording).map_err(anyhow::Error::msg)?;
     let mut problem = outcome.problem(&entry);
@@ -70,7 +69,9 @@ fn run_twice(entry: &Entry, seed: u64, recording: Recording) -> Result<(Report, 
         if again.hash != report.hash {
             tally.nondeterministic.push(seed);
         }
-        (report, Outcome { tally, ..Outcome::default() })
+        let mut outcome = Outcome { tally, ..Outcome::default() };
+        outcome.ranges.add(seed, 1);
+        (report, outcome)
     })
 }
 

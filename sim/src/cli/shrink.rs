@@ -16,7 +16,6 @@ use super::{Exit, ShrinkArgs, panics, unless_closed};
 /// Runs the command.
 pub(crate) fn shrink(args: &ShrinkArgs) -> anyhow::Result<Exit> {
     let entry = Entry::load(&args.file)?.on(args.how.net).by(args.how.strategy);
-    panics::keep_quiet();
     let scenario = Rc::new(entry.scenario.clone());
     let (report, shrunk) = panics::guarded(|| {
         let report = entry.strategist().run(args.seed, false);

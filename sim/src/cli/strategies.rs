@@ -26,7 +26,6 @@ pub(crate) fn flaw(word: &str) -> Result<String, String> {
 
 /// Runs the command.
 pub(crate) fn strategies(folder: Option<&Path>, args: &StrategiesArgs) -> anyhow::Result<Exit> {
-    panics::keep_quiet();
     let began = Instant::now();
     let folder = folder::find(folder)?;
     let is_wanted = |flaw: &Flaw| args.only.is_empty() || args.only.contains(&flaw.word());

@@ -99,10 +99,11 @@ fn summary(findings: &[Finding], abroad: &[Finding], shown: &Shown) -> String {
     failed.sort();
     failed.dedup();
     let unrun = findings.iter().filter(|f| f.problem.is_none() && f.outcome.tally.seeds == 0).count();
+    let held = count - unrun;
     let unrun = if unrun == 0 { String::new() } else { format!(", {unrun} not run") };
     let verdict = match failed.len() {
-        0 if count == 1 => "1 scenario held".to_owned(),
-        0 => format!("{count} scenarios held"),
+        0 if held == 1 => "1 scenario held".to_owned(),
+        0 => format!("{held} scenarios held"),
         failed => format!("{failed} of {count} scenarios did not hold"),
     };
     let seeds = grouped(all().map(|finding| finding.outcome.tally.seeds).sum());
@@ -113,6 +114,10 @@ fn print_share(output: &mut impl Write, findings: &[Finding]) -> io::Result<()> 
     let Some(first) = findings.first() else { return Ok(()) };
     let net = first.entry.scenario.net.as_str();
     let seeds: u64 = findings.iter().map(|finding| finding.outcome.tally.seeds).sum();
+    if seeds == 0 && findings.iter().all(|finding| finding.problem.is_none()) {
+        // Interrupted before its turn.
+        return Ok(());
+    }
     let failed = findings.iter().filter(|finding| finding.problem.is_some()).count();
     let verdict = if failed == 0 { "all held".to_owned() } else { format!("{failed} did not hold") };
     let (scenarios, seeds) = (findings.len(), grouped(seeds));

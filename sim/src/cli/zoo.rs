@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::folder::{Entry, find};
 use super::progress::Progress;
 use super::text;
-use super::{Exit, SEED_MAX, panics, run, unless_closed};
+use super::{Exit, SEED_MAX, json, panics, run, unless_closed};
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -74,7 +74,6 @@ struct Board {
 /// Runs the command.
 pub(crate) fn zoo(folder: Option<&Path>, args: &ZooArgs) -> anyhow::Result<Exit> {
     let folder = find(folder)?;
-    panics::keep_quiet();
     match &args.command {
         Some(ZooCommand::Run(args)) => tell(&folder, args),
         None => score_all(&folder, args),
@@ -98,7 +97,7 @@ fn score_all(folder: &Path, args: &ZooArgs) -> anyhow::Result<Exit> {
     }
     progress.clear();
     let mut output = io::stdout().lock();
-    let printed = if args.json { print_json(&mut output, &board) } else { print(&mut output, &board, args) };
+    let printed = if args.json { json::print(&mut output, &board) } else { print(&mut output, &board, args) };
     unless_closed(printed.and_then(|()| output.flush()).map_err(Into::into))?;
     Ok(if board.survivors.is_empty() { Exit::Held } else { Exit::Failed })
 }
@@ -141,11 +140,6 @@ fn print(output: &mut impl Write, board: &Board, args: &ZooArgs) -> io::Result<(
     writeln!(output, "{all} mistakes, each hunted from {starts} seeds on. Survivors: {survivors}")
 }
 
-fn print_json(output: &mut impl Write, board: &Board) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *output, board)?;
-    writeln!(output)
-}
-
 /// One mistake and its story.
 fn tell(folder: &Path, args: &ZooRunArgs) -> anyhow::Result<Exit> {
     let exhibits = zoo::exhibits();
@@ -158,7 +152,9 @@ fn tell(folder: &Path, args: &ZooRunArgs) -> anyhow::Result<Exit> {
         zoo::hunt(&planted, start, seeds).map(|found| twin::run(&planted, found.seed, recording))
     });
     let Some(report) = report.map_err(anyhow::Error::msg)? else {
-        println!("{}: not found in {seeds} seeds from {start} on in {}", exhibit.name, entry.path);
+        let (name, path) = (&exhibit.name, &entry.path);
+        let told = writeln!(io::stdout(), "{name}: not found in {seeds} seeds from {start} on in {path}");
+        unless_closed(told.map_err(Into::into))?;
         return Ok(Exit::Failed);
     };
     let property = report.violations.first().map_or("nothing", |violation| violation.property);

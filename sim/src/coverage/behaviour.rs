@@ -46,7 +46,7 @@ impl<C> Watcher<C> {
     }
 
     fn see(&mut self, behaviour: [u64; 3]) {
-        self.seen.push(stable_hash(&behaviour.map(u64::to_le_bytes).concat()));
+        self.seen.push(stable_hash(behaviour.map(u64::to_le_bytes).as_flattened()));
     }
 
     /// The databases change with a commit or a power cut only: nothing is computed anew in between.

@@ -7,6 +7,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::choice::{Deviation, stable_hash};
+use crate::outside::{self, OutsideError};
+
+/// Largest file, in bytes: that of a scenario with as many deviations.
+const LEN_MAX: u64 = 1 << 20;
 
 /// A list of deviations with its file's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +30,7 @@ pub enum CorpusError {
         /// Which.
         path: String,
         /// What the operating system says.
-        error: std::io::Error,
+        error: OutsideError,
     },
     /// A file holds something else: correct it, or take it out of the folder.
     #[error(
@@ -88,7 +92,7 @@ impl Entry {
 pub fn read(folders: &[PathBuf]) -> Result<Vec<Entry>, CorpusError> {
     let mut entries = Vec::new();
     for path in folders.iter().map(|folder| files(folder)).collect::<Result<Vec<_>, _>>()?.concat() {
-        let bytes = std::fs::read(&path).map_err(|error| access(&path, error))?;
+        let bytes = outside::read(&path, LEN_MAX).map_err(|error| access(&path, error))?;
         entries.push(Entry::parse(&path.display().to_string(), &bytes)?);
     }
     entries.sort_by(|one, other| one.name.cmp(&other.name));
@@ -96,14 +100,18 @@ pub fn read(folders: &[PathBuf]) -> Result<Vec<Entry>, CorpusError> {
     Ok(entries)
 }
 
-/// Writes a list into a folder, which is made where it is not there.
+/// Writes a list into a folder, which is made where it is not there. Whoever reads meanwhile, or after this was killed,
+/// finds the whole list or none.
 ///
 /// # Errors
 /// [`CorpusError::Access`].
 pub fn write(folder: &Path, entry: &Entry) -> Result<(), CorpusError> {
     std::fs::create_dir_all(folder).map_err(|error| access(folder, error))?;
     let path = folder.join(&entry.name);
-    std::fs::write(&path, entry.to_toml()).map_err(|error| access(&path, error))
+    // No other process writes the same name: who shares a folder writes to one of their own and merges.
+    let new = folder.join(format!("{}.tmp", entry.name));
+    let written = std::fs::write(&new, entry.to_toml()).and_then(|()| std::fs::rename(&new, &path));
+    written.map_err(|error| access(&path, error))
 }
 
 /// Makes a folder hold these lists and no other `*.toml` file. What is new is written before anything is removed.
@@ -133,10 +141,29 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, CorpusError> {
     Ok(paths)
 }
 
-fn access(path: &Path, error: std::io::Error) -> CorpusError {
-    CorpusError::Access { path: path.display().to_string(), error }
+fn access(path: &Path, error: impl Into<OutsideError>) -> CorpusError {
+    CorpusError::Access { path: path.display().to_string(), error: error.into() }
 }
 
 fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that is there is replaced as a whole: whoever has it open reads on in the old one.
+    #[test]
+    fn a_list_is_never_written_in_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let entry = Entry::new(Vec::new());
+        let (path, other) = (folder.path().join(&entry.name), folder.path().join("other"));
+        std::fs::write(&path, "old").unwrap();
+        std::fs::hard_link(&path, &other).unwrap();
+        write(folder.path(), &entry).unwrap();
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "old");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), entry.to_toml());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "something is left behind");
+    }
 }

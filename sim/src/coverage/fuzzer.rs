@@ -6,11 +6,11 @@ use std::rc::Rc;
 
 use super::behaviour::{Behaviours, Met, Watcher};
 use super::mutate::Mutator;
-use crate::choice::{Chooser, Decision, Deviation, Kind, Offer, Point, stable_hash, stream};
+use crate::choice::{Chooser, Deviation, Kind, stable_hash, stream};
 use crate::explore;
 use crate::scenario::Scenario;
 use crate::scene::{Report, SceneChooser};
-use crate::strategy::Strategist;
+use crate::strategy::{Scripted, Strategist};
 use crate::twin;
 
 /// The seed of jitter and SQLite's random numbers in every run: a list of deviations says all the rest.
@@ -95,12 +95,6 @@ impl Fuzzer {
         self.reached.len()
     }
 
-    /// How many lists there are to change.
-    #[must_use]
-    pub fn corpus(&self) -> usize {
-        self.corpus.len()
-    }
-
     /// Runs a list of an earlier search; it joins the corpus if it still reaches something new.
     pub fn plant(&mut self, list: &[Deviation]) -> Step {
         let (report, behaviours) = self.replay(list);
@@ -116,11 +110,14 @@ impl Fuzzer {
 
     /// The next run.
     pub fn step(&mut self) -> Step {
-        let is_drawn = self.runs.is_multiple_of(DRAWN_EVERY) && self.has_chance();
-        let (report, behaviours) = match self.child() {
-            Some(list) if !is_drawn && self.has_chance() && self.mutator.below(2) == 0 => self.draw(&list),
-            Some(list) if !is_drawn => self.replay(&list),
-            _ => self.draw(&[]),
+        let has_chance = self.scenario().faults.is_random();
+        let is_drawn = self.runs.is_multiple_of(DRAWN_EVERY) && has_chance;
+        // A child costs a run now and then: none is made where it would not be used.
+        let child = if is_drawn { None } else { self.child() };
+        let (report, behaviours) = match child {
+            Some(list) if has_chance && self.mutator.below(2) == 0 => self.draw(&list),
+            Some(list) => self.replay(&list),
+            None => self.draw(&[]),
         };
         self.judge(report, behaviours)
     }
@@ -129,17 +126,13 @@ impl Fuzzer {
         self.strategist.scenario()
     }
 
-    fn has_chance(&self) -> bool {
-        self.scenario().faults.probabilities().iter().any(|(_, probability)| *probability > 0.0)
-    }
-
     /// A run by the strategy, where the list says nothing: with the seeds in order, beginning with the first.
     fn draw(&mut self, list: &[Deviation]) -> (Report, Behaviours) {
         let seed = self.start.saturating_add(self.drawn);
         self.drawn += 1;
         self.runs += 1;
         let (report, watcher) =
-            self.run(Watcher::new(First(self.chooser(list), self.strategist.chooser(seed))));
+            self.run(Watcher::new(Scripted::by(self.chooser(list), self.strategist.chooser(seed))));
         (report, watcher.borrow().behaviours())
     }
 
@@ -192,15 +185,5 @@ impl Fuzzer {
     fn run<C: Chooser + 'static>(&self, watcher: Watcher<C>) -> (Report, Rc<RefCell<Watcher<C>>>) {
         let watcher = Rc::new(RefCell::new(watcher));
         (twin::run_choosing(self.scenario(), SCENE_SEED, false, Rc::clone(&watcher)), watcher)
-    }
-}
-
-/// Answers as the first, and where that has nothing to say as the second.
-struct First<A, B>(A, B);
-
-impl<A: Chooser, B: Chooser> Chooser for First<A, B> {
-    fn choose(&mut self, point: &Point, offers: &[Offer]) -> Decision {
-        let first = self.0.choose(point, offers);
-        if first.is_go() { self.1.choose(point, offers) } else { first }
     }
 }

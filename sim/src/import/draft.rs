@@ -116,6 +116,7 @@ fn jobs(log: &Log, cues: &[Cue], plain: &Job) -> Result<Vec<Job>, DraftError> {
     for placed in &log.lines {
         quantities.entry(placed.line.job()).or_insert(placed.line.ticket.qty);
     }
+    let budgets = budgets(log);
     let mut known = BTreeSet::new();
     let mut jobs = Vec::new();
     for cue in cues.iter().filter(|cue| known.insert(cue.job.as_str())) {
@@ -125,26 +126,49 @@ fn jobs(log: &Log, cues: &[Cue], plain: &Job) -> Result<Vec<Job>, DraftError> {
             // There when it is looked for.
             at_ms: (cue.at_ms - 1).max(0),
             ttl_ms: Limits::CONTRACT.ttl(SPAN_MAX_MS)?,
-            max_attempts: Attempts::new(budget(log, &cue.job))?,
+            max_attempts: Attempts::new(
+                budgets.get(cue.job.as_str()).map_or(Attempts::DEFAULT.get(), Budget::attempts),
+            )?,
             ..plain.clone()
         });
     }
     Ok(jobs)
 }
 
-/// The attempt after which a retry was refused, else more than were made.
-fn budget(log: &Log, job: &str) -> i64 {
-    let lines = log.lines.iter().map(|placed| &placed.line).filter(|line| line.job() == job);
-    let mut budget = Attempts::DEFAULT.get();
-    for line in lines {
-        let attempt = line.ticket.attempt.get();
-        match &line.what {
-            What::Finished(ackward::rules::Outcome::Retry, _, word) if word == "dead" => return attempt,
-            What::Finished(_, _, word) if word == "pending" => budget = budget.max(attempt + 1),
-            _ => budget = budget.max(attempt),
+/// How many attempts a job has.
+enum Budget {
+    /// A retry was refused after this one.
+    Spent(i64),
+    /// At least so many.
+    Open(i64),
+}
+
+impl Budget {
+    const fn attempts(&self) -> i64 {
+        match self {
+            Self::Spent(attempts) => *attempts,
+            Self::Open(attempts) if *attempts > 16 => 16,
+            Self::Open(attempts) => *attempts,
         }
     }
-    budget.min(16)
+}
+
+/// Of each job the attempt after which a retry was refused first, else more than were made.
+fn budgets(log: &Log) -> BTreeMap<&str, Budget> {
+    let mut budgets = BTreeMap::new();
+    for line in log.lines.iter().map(|placed| &placed.line) {
+        let budget = budgets.entry(line.job()).or_insert(Budget::Open(Attempts::DEFAULT.get()));
+        let Budget::Open(so_far) = *budget else { continue };
+        let attempt = line.ticket.attempt.get();
+        *budget = match &line.what {
+            What::Finished(ackward::rules::Outcome::Retry, _, word) if word == "dead" => {
+                Budget::Spent(attempt)
+            }
+            What::Finished(_, _, word) if word == "pending" => Budget::Open(so_far.max(attempt + 1)),
+            _ => Budget::Open(so_far.max(attempt)),
+        };
+    }
+    budgets
 }
 
 fn workers(log: &Log, cues: &[Cue], plain: &Worker, scale: i64) -> Result<Vec<Worker>, DraftError> {

@@ -22,6 +22,12 @@ pub(super) struct Guide {
     /// Lease and slots of the workers.
     workers: BTreeMap<String, (i64, i64)>,
     cues: Vec<Cue>,
+    /// When the last of them ends, in ms.
+    last_ms: i64,
+    /// The first cues of an owner, a job and a token.
+    places: BTreeMap<(String, String, i64), usize>,
+    /// All cues before this one are claimed.
+    first: usize,
     /// Whether a worker that is to die dies before its request is sent.
     dies_early: bool,
     rest: Option<Random>,
@@ -49,6 +55,10 @@ impl Guide {
         Self {
             names: draft.scenario.process_names(),
             workers: workers.collect(),
+            last_ms: draft.cues.iter().map(|cue| cue.last_ms).max().unwrap_or(0),
+            // Of equal ones the first counts, which is put in last.
+            places: draft.cues.iter().enumerate().rev().map(|(at, cue)| (key(cue), at)).collect(),
+            first: 0,
             cues: draft.cues.clone(),
             dies_early,
             rest,
@@ -83,10 +93,8 @@ impl Guide {
     }
 
     fn cue_of(&self, line: &Line) -> Option<usize> {
-        let owner = line.ticket.owner.as_str();
-        self.cues
-            .iter()
-            .position(|cue| cue.token == line.token() && cue.job == line.job() && cue.owner == owner)
+        let (owner, job) = (line.ticket.owner.to_string(), line.job().to_owned());
+        self.places.get(&(owner, job, line.token())).copied()
     }
 
     fn cued(&mut self, point: &Point) -> Option<Decision> {
@@ -141,9 +149,16 @@ impl Guide {
 
     /// A worker is about to claim: it stands still until its own time, and while another one comes first.
     fn turn(&mut self, point: &Point, name: &str) -> Option<Decision> {
+        while self.claimed.contains(&self.first) {
+            self.first += 1;
+        }
+        let first = self.first;
         let is_free = |at: &usize| !self.claimed.contains(at);
-        let first = (0..self.cues.len()).find(is_free)?;
-        let own = (0..self.cues.len()).filter(is_free).find(|at| self.cues[*at].owner == name);
+        let mut free = (first..self.cues.len()).filter(is_free);
+        let own = free.find(|at| self.cues[*at].owner == name);
+        if first >= self.cues.len() {
+            return None;
+        }
         let gives_back = own == Some(first) && self.cues[first].end == End::Released;
         if gives_back && point.phase == Phase::Commit && self.given.insert((first, Role::Resume)) {
             return Some(plain(Kind::Terminate));
@@ -158,8 +173,7 @@ impl Guide {
             return None;
         }
         let now_ms = self.now_ms.max(self.awake_ms.get(&point.process).copied().unwrap_or(0));
-        let last_ms = self.cues.iter().map(|cue| cue.last_ms).max().unwrap_or(0);
-        let until_ms = own.map_or(last_ms + LATE_MS, |own| self.cues[own].at_ms);
+        let until_ms = own.map_or(self.last_ms + LATE_MS, |own| self.cues[own].at_ms);
         let is_first = own == Some(first);
         if is_first && until_ms <= now_ms {
             return None;
@@ -190,6 +204,11 @@ impl Chooser for Guide {
         }
         self.rest.as_mut().map_or(Decision::GO, |rest| rest.choose(point, offers))
     }
+}
+
+/// What of a cue is told by a line of its own.
+fn key(cue: &Cue) -> (String, String, i64) {
+    (cue.owner.clone(), cue.job.clone(), cue.token)
 }
 
 const fn plain(kind: Kind) -> Decision {

@@ -8,6 +8,7 @@ use super::{Draft, Likeness, Steps, diary};
 use crate::choice::{Deviation, Kind, Probabilities, Random};
 use crate::scenario::Scenario;
 use crate::scene::Report;
+use crate::shrink::minimize;
 use crate::twin;
 
 /// Most deviations of a scenario file.
@@ -94,17 +95,17 @@ const fn rank(likeness: &Likeness) -> (bool, usize) {
 
 /// Leaves out deviations, halves first, for as long as the run stays as good.
 fn fewer(mut scenario: Scenario, is_as_good: impl Fn(&Scenario) -> bool) -> Scenario {
-    let (mut size, mut runs) = (scenario.deviations.len(), 0);
-    while size > 0 && runs < FEWER_RUNS_MAX {
-        let mut at = 0;
-        while at < scenario.deviations.len() && runs < FEWER_RUNS_MAX {
-            let mut candidate = scenario.clone();
-            let end = (at + size).min(candidate.deviations.len());
-            candidate.deviations.drain(at..end);
-            runs += 1;
-            if is_as_good(&candidate) { scenario = candidate } else { at = end }
+    let all = scenario.deviations.clone();
+    let mut runs = 0;
+    minimize(all.len(), |rest| {
+        runs += 1;
+        let deviations = rest.iter().map(|at| all[*at].clone()).collect();
+        let candidate = Scenario { deviations, ..scenario.clone() };
+        let is_fewer = runs <= FEWER_RUNS_MAX && is_as_good(&candidate);
+        if is_fewer {
+            scenario = candidate;
         }
-        size /= 2;
-    }
+        is_fewer
+    });
     scenario
 }

@@ -9,8 +9,8 @@ use super::deviations::replaced;
 use super::values::with_number;
 use crate::choice::{Action, Deviation, Kind};
 
-/// Runs kept for this even where shrinking used all of its own.
-const RUNS: u64 = 400;
+/// Runs kept for this even where shrinking used all of its own, at most.
+pub(super) const RUNS: u64 = 400;
 /// Other seeds that are tried.
 const SEEDS: std::ops::RangeInclusive<u64> = 101..=106;
 
@@ -23,21 +23,19 @@ pub struct Freedom {
     pub bound: Vec<String>,
 }
 
-pub(super) fn measure(hunt: &mut Hunt) -> Freedom {
-    let (spent, runs_max) = (hunt.is_spent(), hunt.runs_max);
-    hunt.runs_max = hunt.runs + RUNS;
+/// Tries what could be anything, until `most` runs were made in all. What is not tried by then is neither free nor bound.
+pub(super) fn measure(hunt: &mut Hunt, most: u64) -> Freedom {
+    hunt.runs_max = (hunt.runs + RUNS).min(most);
     let best = hunt.best.clone();
     let mut freedom = Freedom::default();
     let seeds_fail = SEEDS.clone().all(|seed| hunt.run(&best, seed).is_some());
-    freedom.tell(seeds_fail, "the seed".to_owned());
+    freedom.tell(hunt, seeds_fail, "the seed".to_owned());
     for (at, deviation) in best.deviations.iter().enumerate() {
         of_deviation(hunt, &best, at, deviation, &mut freedom);
     }
     for place in best.places() {
         of_table(hunt, &best, &place, &mut freedom);
     }
-    // What this took does not count against the shrinking itself.
-    hunt.runs_max = if spent { hunt.runs } else { runs_max.max(hunt.runs + 1) };
     freedom
 }
 
@@ -52,7 +50,7 @@ fn of_deviation(hunt: &mut Hunt, best: &Candidate, at: usize, deviation: &Deviat
         let action = Action::Amount(kind, *other);
         hunt.run(&replaced(best, at, Deviation { at: deviation.at.clone(), action }), hunt.seed).is_some()
     });
-    freedom.tell(fails, format!("the number in {} at {}", deviation.action, deviation.at));
+    freedom.tell(hunt, fails, format!("the number in {} at {}", deviation.action, deviation.at));
 }
 
 /// The numbers of one table, those that are left out included.
@@ -74,13 +72,18 @@ fn of_table(hunt: &mut Hunt, best: &Candidate, place: &Place, freedom: &mut Free
             continue;
         }
         let fails = candidates.iter().all(|candidate| hunt.run(candidate, hunt.seed).is_some());
-        freedom.tell(fails, format!("{key} of {}", title(place, table)));
+        freedom.tell(hunt, fails, format!("{key} of {}", title(place, table)));
     }
 }
 
 impl Freedom {
-    fn tell(&mut self, is_free: bool, what: String) {
-        if is_free { self.free.push(what) } else { self.bound.push(what) }
+    /// Nothing is known where the runs were used up.
+    fn tell(&mut self, hunt: &Hunt, is_free: bool, what: String) {
+        match is_free {
+            _ if hunt.is_spent() => {}
+            true => self.free.push(what),
+            false => self.bound.push(what),
+        }
     }
 }
 

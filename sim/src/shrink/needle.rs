@@ -15,20 +15,20 @@ use crate::twin;
 
 /// A failure with more deviations is worth the search.
 const FEW: usize = 4;
-/// Runs kept for it.
-const RUNS: u64 = 5_000;
-/// Runs for what is to be done about its result.
-const RUNS_AFTER: u64 = 1_000;
+/// Runs that it takes at most.
+pub(super) const RUNS: u64 = 5_000;
+/// Runs for what is to be done about its result, at most.
+pub(super) const RUNS_AFTER: u64 = 1_000;
 /// Times to live that are tried, in ms.
 const TTL_MS: std::ops::RangeInclusive<i64> = 1..=128;
 
-/// Searches; returns whether something smaller was found.
-pub(super) fn search(hunt: &mut Hunt) -> bool {
+/// Searches, until `most` runs were made in all; returns whether something smaller was found.
+pub(super) fn search(hunt: &mut Hunt, most: u64) -> bool {
     if hunt.best.deviations.len() <= FEW {
         return false;
     }
     let before = hunt.runs_max;
-    hunt.runs_max = hunt.runs + RUNS;
+    hunt.runs_max = (hunt.runs + RUNS).min(most);
     let jobs = jobs(&hunt.best);
     let mut candidates = jobs.iter().flat_map(|job| around(hunt, job)).collect::<Vec<_>>();
     // None before one, and faults before what only shifts times.
@@ -36,7 +36,7 @@ pub(super) fn search(hunt: &mut Hunt) -> bool {
     let found = candidates.iter().any(|candidate| {
         TTL_MS.clone().any(|ttl_ms| hunt.accepts(candidate.with(|table| live(table, ttl_ms))))
     });
-    hunt.runs_max = if found { hunt.runs + RUNS_AFTER } else { before.max(hunt.runs) };
+    hunt.runs_max = if found { (hunt.runs + RUNS_AFTER).min(most) } else { before.max(hunt.runs) };
     found
 }
 
@@ -59,7 +59,7 @@ fn around(hunt: &mut Hunt, job: &Table) -> Vec<Candidate> {
     });
     let alone = alone.with_deviations(Vec::new());
     let wanted = &hunt.best.deviations;
-    let Some(mut scenario) = alone.scenario() else { return Vec::new() };
+    let Some(mut scenario) = alone.scenario().filter(|_| !hunt.is_spent()) else { return Vec::new() };
     scenario.faults = super::candidate::faults(wanted);
     let recorder = Rc::new(RefCell::new(Recorder::new(Nothing)));
     hunt.runs += 1;

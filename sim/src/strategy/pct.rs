@@ -21,11 +21,11 @@ const PATIENCE: u32 = 200;
 
 /// The size of a run in which nothing happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Measured {
+pub(super) struct Measured {
     /// Processes that ever run.
-    pub processes: u64,
+    pub(super) processes: u64,
     /// Points at which another one could run.
-    pub points: u64,
+    pub(super) points: u64,
 }
 
 /// Which preemptions a scenario allows.
@@ -110,8 +110,8 @@ impl Pct {
         if let Some(lowered) = self.lowered.get(&(process, life)) {
             return *lowered;
         }
-        let name = [self.seed, process as u64, u64::from(life)].map(u64::to_le_bytes).concat();
-        stable_hash(&name) | (1 << 63)
+        let name = [self.seed, process as u64, u64::from(life)].map(u64::to_le_bytes);
+        stable_hash(name.as_flattened()) | (1 << 63)
     }
 
     /// At a point of change the process that runs falls below all others, those of later changes above it.

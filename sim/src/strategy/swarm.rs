@@ -12,6 +12,10 @@ pub(super) struct Swarm {
     seed: u64,
     enabled: Vec<Kind>,
     random: Random,
+    /// Whether anything can strike at all.
+    is_armed: bool,
+    /// The coins of operations that were met: looked up at every point, and few.
+    coins: Vec<(&'static str, bool)>,
 }
 
 impl Swarm {
@@ -23,14 +27,30 @@ impl Swarm {
         let boost = |kind: Kind| if kind == Kind::Keep { 1.0 } else { BOOST };
         let all = Probabilities::default();
         let probabilities = enabled.iter().fold(all, |all, (kind, p)| all.with(*kind, p * boost(*kind)));
+        let is_armed = !enabled.is_empty();
         let enabled = enabled.into_iter().map(|(kind, _)| kind).filter(|kind| *kind != Kind::Keep).collect();
-        Self { seed, enabled, random: Random::new(seed, probabilities) }
+        let random = Random::new(seed, probabilities);
+        Self { seed, enabled, random, is_armed, coins: Vec::new() }
+    }
+
+    /// Whether anything strikes in an operation.
+    fn allows(&mut self, operation: &'static str) -> bool {
+        if let Some((_, allows)) = self.coins.iter().find(|(known, _)| *known == operation) {
+            return *allows;
+        }
+        let allows = heads(self.seed, operation);
+        self.coins.push((operation, allows));
+        allows
     }
 }
 
 impl Chooser for Swarm {
     fn choose(&mut self, point: &Point, offers: &[Offer]) -> Decision {
-        if heads(self.seed, point.operation) { self.random.choose(point, offers) } else { Decision::GO }
+        if self.allows(point.operation) { self.random.choose(point, offers) } else { Decision::GO }
+    }
+
+    fn is_armed(&self) -> bool {
+        self.is_armed
     }
 }
 

@@ -215,9 +215,9 @@ fn junit_is_well_formed_and_names_what_is_broken() {
     let folder = folder(&[("it's <&> late.toml", LATE), ("plain.toml", PLAIN)]);
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let args = ["--scenarios", folder.path().to_str().unwrap(), "fuzz", "--seeds", "2", "--no-shrink"];
-    let output = sim(&[&args[..], &["--junit", &path("new/junit.xml")]].concat());
+    let output = sim(&[&args[..], &["--junit", &path("junit.xml")]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", text_of(&output.stderr));
-    let xml = std::fs::read_to_string(path("new/junit.xml")).unwrap();
+    let xml = std::fs::read_to_string(path("junit.xml")).unwrap();
     let report = quick_junit::Report::deserialize_from_str(&xml).unwrap();
     assert_eq!((report.tests, report.failures), (2, 1));
     assert!(
@@ -230,11 +230,123 @@ fn junit_is_well_formed_and_names_what_is_broken() {
 fn files_that_cannot_be_written_are_refused_before_anything_runs() {
     let folder = folder(&[("x.toml", PLAIN), ("file", "")]);
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    for flag in ["--report", "--junit", "--resume"] {
-        let output = sim(&["fuzz", &path("x.toml"), "--time", "1h", flag, &path("file/x")]);
-        assert_eq!(output.status.code(), Some(2), "{flag}");
-        assert!(text_of(&output.stderr).contains("file/x"), "{}", text_of(&output.stderr));
+    let fuzz = |flag: &str, to: &str| {
+        let output = sim(&["fuzz", &path("x.toml"), "--time", "1h", flag, &path(to)]);
+        assert_eq!(output.status.code(), Some(2), "{flag} {to}");
+        text_of(&output.stderr)
+    };
+    for flag in ["--report", "--junit", "--resume", "--bundles"] {
+        let errors = fuzz(flag, "file/x");
+        assert!(errors.contains("file/x"), "{errors}");
     }
+    let errors = fuzz("--bundles", "file");
+    assert!(errors.contains("file: is no folder, allowed: "), "{errors}");
+    // No folder is made: a name with a slip of the pen would be one.
+    for flag in ["--report", "--junit", "--bundles"] {
+        let errors = fuzz(flag, "no/such/x");
+        assert!(errors.contains("there is no folder") && errors.contains("mkdir -p"), "{flag}: {errors}");
+        assert!(!folder.path().join("no").exists(), "{flag} makes folders");
+    }
+}
+
+/// Whoever finds a report finds that of this campaign, or an empty file.
+#[test]
+fn a_report_of_an_earlier_campaign_does_not_outlive_the_beginning_of_the_next() {
+    let folder = folder(&[("report.json", "old"), ("junit.xml", "old")]);
+    let path = |name: &str| folder.path().join(name);
+    let mut command = command();
+    command.args(["fuzz", STORM, "--time", "1h", "--jobs", "1"]).stdout(Stdio::null());
+    command.arg("--report").arg(path("report.json")).arg("--junit").arg(path("junit.xml"));
+    let mut campaign = command.spawn().unwrap();
+    let began = Instant::now();
+    let is_empty = |name: &str| std::fs::read(path(name)).unwrap().is_empty();
+    let mut are_empty = false;
+    while !are_empty && began.elapsed() < Duration::from_secs(10) {
+        are_empty = is_empty("report.json") && is_empty("junit.xml");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // SIGKILL.
+    campaign.kill().unwrap();
+    campaign.wait().unwrap();
+    assert!(are_empty, "the old report is still there");
+}
+
+/// Of reports that are merged, one may be written over: it is read before.
+#[test]
+fn a_merge_may_write_over_what_it_reads() {
+    let folder = folder(&[("x.toml", PLAIN)]);
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let output = sim(&["fuzz", &path("x.toml"), "--seeds", "3", "--report", &path("one.json")]);
+    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output.stderr));
+    let output = sim(&["merge", &path("one.json"), "--report", &path("one.json")]);
+    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output.stderr));
+    assert_eq!(sim(&["merge", &path("one.json")]).status.code(), Some(0));
+}
+
+/// What was damaged is run again, and whoever resumes is told.
+#[test]
+fn a_damaged_journal_is_said_to_be_run_again() {
+    let folder = folder(&[("x.toml", PLAIN)]);
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let fuzz = || sim(&["fuzz", &path("x.toml"), "--seeds", "200", "--resume", &path("journal"), "--json"]);
+    let whole = fuzz();
+    assert_eq!(text_of(&whole.stderr), "");
+    let mut bytes = std::fs::read(path("journal")).unwrap();
+    let second = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    bytes[second + 3] ^= 0x20;
+    std::fs::write(path("journal"), &bytes).unwrap();
+    let again = fuzz();
+    let errors = text_of(&again.stderr);
+    assert!(errors.starts_with("warning: the journal ") && errors.contains(" line 2 "), "{errors}");
+    assert!(errors.contains("5 lines are dropped"), "{errors}");
+    assert_eq!(without_timings(&again.stdout), without_timings(&whole.stdout));
+    assert_eq!(text_of(&fuzz().stderr), "");
+}
+
+/// A shard to which no seed falls has held nothing.
+#[test]
+fn a_scenario_that_was_not_run_does_not_count_as_held() {
+    let folder = folder(&[("x.toml", PLAIN)]);
+    let file = folder.path().join("x.toml");
+    let output = sim(&["fuzz", file.to_str().unwrap(), "--seeds", "1", "--shard", "1/2"]);
+    let text = text_of(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.lines().last().unwrap().starts_with("0 scenarios held, 1 not run, 0 seeds"), "{text}");
+}
+
+/// SIGINT, as by Ctrl-C: to the whole group of processes, children included.
+#[test]
+fn an_interrupt_ends_with_what_was_done_so_far() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let mut command = command();
+    command.args(["fuzz", STORM, "scenarios/two-workers-one-job.toml", "--seeds", "1000000", "--jobs", "1"]);
+    command.arg("--report").arg(path("report.json")).arg("--junit").arg(path("junit.xml"));
+    command.arg("--resume").arg(path("journal")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let campaign = std::os::unix::process::CommandExt::process_group(&mut command, 0).spawn().unwrap();
+    let began = Instant::now();
+    while starts(&path("journal")).len() < 2 {
+        assert!(began.elapsed() < PATIENCE, "no chunk is journaled");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let group = format!("-{}", campaign.id());
+    let kill = std::process::Command::new("kill").args(["-s", "INT", "--", &group]).status().unwrap();
+    assert!(kill.success());
+    let output = campaign.wait_with_output().unwrap();
+    let (text, errors) = (text_of(&output.stdout), text_of(&output.stderr));
+    assert_eq!(output.status.code(), Some(130), "{text}{errors}");
+    assert!(text.contains(", interrupted, ") && text.contains("1 scenario held, 1 not run, "), "{text}");
+    assert!(!text.contains("died") && !text.contains("when time was up"), "{text}");
+    let report: Value = serde_json::from_slice(&std::fs::read(path("report.json")).unwrap()).unwrap();
+    let seeds = report["scenarios"][0]["seeds"].as_u64().unwrap();
+    assert_eq!(
+        seeds,
+        64 * starts(&path("journal")).len() as u64,
+        "the journal has other seeds than the report"
+    );
+    let xml = std::fs::read_to_string(path("junit.xml")).unwrap();
+    assert_eq!(quick_junit::Report::deserialize_from_str(&xml).unwrap().tests, 2);
+    assert!(!std::fs::read_to_string(path("journal")).unwrap().contains("Finished"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::search::ONE_EVENT;
 use super::{folder, sim, text_of, top};
 
 #[test]
@@ -107,6 +108,16 @@ fn strategies_print_a_table_that_ends_with_the_verdict() {
     assert!(text.lines().last().unwrap().starts_with("pooled: the default, mix, is no slower"), "{text}");
     assert!(text_of(&output.stderr).starts_with("took "));
     assert_eq!(text.lines().count(), 6, "{text}");
+}
+
+/// The right value that a story states is that of the story without more deviations.
+#[test]
+fn a_story_s_right_value_is_not_judged() {
+    let text = format!("{ONE_EVENT}[[expect.consumer]]\nname = \"c\"\nconnections = 1\n");
+    let folder = folder(&[("one.toml", &text)]);
+    let file = folder.path().join("one.toml");
+    let output = sim(&["fuzz", file.to_str().unwrap(), "--cover", "--seeds", "60"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output.stdout));
 }
 
 fn cover(scenario: &str, more: &[&str], code: i32) -> String {

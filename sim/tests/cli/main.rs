@@ -6,6 +6,7 @@ mod children;
 mod ci;
 mod cover;
 mod determinism;
+mod outside;
 mod search;
 mod surface;
 mod verdicts;
@@ -89,6 +90,14 @@ fn wrong_arguments_exit_2_and_say_what_is_allowed() {
         (&["fuzz", "x.toml", "--cover", "--minimise"], "--corpus"),
         (&["fuzz", "x.toml", "--cover", "--plateau", "0"], "a whole number from 1 to 1000000000"),
         (&["fuzz", "x.toml", "--cover", "--jobs", "2"], "cannot be used with"),
+        (&["fuzz", "x.toml", "--cover", "--junit", "x.xml"], "cannot be used with '--junit"),
+        (&["fuzz", "x.toml", "--cover", "--report", "x.json"], "cannot be used with '--report"),
+        (&["fuzz", "x.toml", "--cover", "--seed-from", "x"], "cannot be used with '--seed-from"),
+        (&["fuzz", "x.toml", "--cover", "--shard", "1/2"], "cannot be used with '--shard"),
+        (&["fuzz", "x.toml", "--cover", "--resume", "x"], "cannot be used with '--resume"),
+        (&["fuzz", "x.toml", "--cover", "--bundles", "x"], "cannot be used with '--bundles"),
+        (&["fuzz", "x.toml", "--cover", "--max-failures", "1"], "cannot be used with '--max-failures"),
+        (&["fuzz", "x.toml", "--cover", "--details"], "cannot be used with '--details"),
         (&["fuzz", "x.toml", "y.toml", "--cover"], "allowed: exactly one"),
         (&["fuzz", "--cover"], "0 scenario files, allowed: exactly one"),
         (&["strategies", "--only", "x"], "allowed: one of select-outside-the-transaction"),

@@ -3,7 +3,7 @@
 use super::{LATE, PLAIN, folder, sim, text_of};
 
 /// Small enough for a search.
-const ONE_EVENT: &str = "about = \"One event.\"\nduration_ms = 3000\n[publisher]\nevents = 1\n\
+pub(super) const ONE_EVENT: &str = "about = \"One event.\"\nduration_ms = 3000\n[publisher]\nevents = 1\n\
                          [[consumer]]\nname = \"c\"\ntimeout_ms = 200\nrestart_after_ms = 10\n";
 
 #[test]
@@ -59,6 +59,12 @@ fn a_search_stops_at_the_first_failure_and_shrinks_it() {
     assert!(text.contains("a run with one deviation breaks effect-once"), "{text}");
     assert!(text.contains("depth 0: 1 runs") && !text.contains("depth 1: "), "{text}");
     assert_eq!(explore("3"), text);
+    // The command that is printed searches what was searched, and prints itself again.
+    let command = text.lines().last().unwrap();
+    assert!(command.ends_with("--depth 1 --kinds wrong-reply --seed 1"), "{command}");
+    let unpruned = sim(&["explore", file.to_str().unwrap(), "--kinds", "wrong-reply,kill", "--unpruned"]);
+    let command = text_of(&unpruned.stdout).lines().last().unwrap().to_owned();
+    assert!(command.ends_with("--depth 1 --kinds wrong-reply,kill --unpruned --seed 1"), "{command}");
     let small = folder.path().join("regressions/broken-effect-once-seed-1.toml");
     let again = sim(&["run", small.to_str().unwrap()]);
     assert!(text_of(&again.stdout).contains("verdict   caught at seed 1"), "{}", text_of(&again.stdout));
@@ -142,4 +148,10 @@ fn an_explanation_shows_the_curve_and_the_nearest_run_that_passes() {
     assert!(text_of(&late.stdout).contains("certain from the beginning"), "{}", text_of(&late.stdout));
     let plain = sim(&["explain", folder.path().join("plain.toml").to_str().unwrap()]);
     assert_eq!(plain.status.code(), Some(0));
+    // What prints JSON prints nothing else.
+    let plain = sim(&["explain", folder.path().join("plain.toml").to_str().unwrap(), "--json"]);
+    assert_eq!(plain.status.code(), Some(0));
+    let json: serde_json::Value = serde_json::from_slice(&plain.stdout).unwrap();
+    assert_eq!((&json["seed"], &json["property"]), (&1.into(), &serde_json::Value::Null));
+    assert_eq!(json["curve"], serde_json::json!([]));
 }

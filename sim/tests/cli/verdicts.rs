@@ -175,12 +175,17 @@ fn fuzz(text: &str, seeds: &str) -> Output {
 fn a_closed_pipe_does_not_change_the_verdict() {
     let folder = folder(&[("late.toml", LATE)]);
     let file = folder.path().join("late.toml");
-    for start in [&["run", "--seed", "3"][..], &["fuzz", "--seeds", "2"]] {
-        let mut command = super::command();
-        command.args(start).arg(&file).stdout(std::process::Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        drop(child.stdout.take());
-        assert_eq!(child.wait().unwrap().code(), Some(1), "{start:?}");
+    let file = file.to_str().unwrap();
+    let cover = ["fuzz", file, "--no-shrink", "--seeds", "2", "--cover", "--json"];
+    let elsewhere = ["zoo", "run", "stale-finish", "--seed", "1"];
+    let missed = sim(&elsewhere);
+    assert_eq!(missed.status.code(), Some(1), "another seed is needed: {}", text_of(&missed.stdout));
+    for args in [&["run", "--seed", "3", file][..], &["fuzz", "--seeds", "2", file], &cover, &elsewhere] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let child = super::command().args(args).stdout(writer).stderr(std::process::Stdio::piped()).spawn();
+        let output = child.unwrap().wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {}", text_of(&output.stderr));
     }
 }
 

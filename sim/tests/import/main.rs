@@ -49,6 +49,19 @@ fn processes_that_were_really_killed_are_found_again_and_the_same_each_time() {
     import("two.toml");
     let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
     assert_eq!(read("one.toml"), read("two.toml"));
+    // On standard output there is the file alone, and what else is told is told beside it.
+    let piped = import("-");
+    assert_eq!(piped.status.code(), Some(0));
+    assert_eq!(text_of(&piped.stdout).into_bytes(), read("one.toml"));
+    assert!(text_of(&piped.stderr).contains("found again: seed "), "{}", text_of(&piped.stderr));
+    // Whoever reads it may stop reading.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ackward-sim"));
+    let logs = [a, b];
+    let closed = command.arg("import").args(logs).args(["--out", "-"]).stdout(writer).output().unwrap();
+    assert_eq!(closed.status.code(), Some(0), "{}", text_of(&closed.stderr));
+    assert!(text_of(&closed.stderr).contains("found again: seed "), "{}", text_of(&closed.stderr));
 }
 
 #[test]

@@ -29,6 +29,8 @@ pub(super) enum Part {
     /// With the samples of it whose child died.
     Done(Box<Chunk>, Vec<Death>),
     Died(Death),
+    /// The user has had enough before it ended.
+    Left,
     /// Time was up before the first of its seeds ended.
     GivenUp {
         start: u64,
@@ -85,12 +87,13 @@ impl Results {
                 deaths.into_iter().for_each(|death| self.outcome.bury(death));
             }
             Part::Died(death) => self.outcome.bury(death),
+            Part::Left => {}
             Part::GivenUp { start, count } => self.outcome.given_up.push((start, count)),
         }
     }
 }
 
 /// The one with the smaller seed.
-pub(super) fn first_cold(one: Option<Cold>, other: Option<Cold>) -> Option<Cold> {
+pub(crate) fn first_cold(one: Option<Cold>, other: Option<Cold>) -> Option<Cold> {
     one.into_iter().chain(other).min_by_key(|cold| cold.seed)
 }

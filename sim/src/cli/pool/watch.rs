@@ -2,13 +2,18 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::super::child::{Child, Killer};
+use super::super::interrupt::Interrupt;
+use super::super::lock;
 
 /// How long a seed may run on when time is up.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether that is so.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The children that work, by their place.
 pub(super) struct Watch {
@@ -45,14 +50,17 @@ impl Watch {
         result
     }
 
-    /// Waits until `until` and some more, or until everybody has gone, and ends those that still work.
-    pub(super) fn stand(&self, until: Option<Instant>, gone: &Receiver<()>) {
-        let Some(until) = until else { return };
-        let left = (until + GRACE).saturating_duration_since(Instant::now());
-        if gone.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
-            let busy = self.busy();
-            self.is_over.store(true, Ordering::SeqCst);
-            busy.iter().flatten().for_each(Killer::kill);
+    /// Waits until `until` and some more, or until an interrupt, and ends those that still work; or until everybody has
+    /// gone.
+    pub(super) fn stand(&self, until: Option<Instant>, interrupt: &Interrupt, gone: &Receiver<()>) {
+        let is_late = || until.is_some_and(|until| Instant::now() >= until + GRACE);
+        while gone.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            if is_late() || interrupt.has_come() {
+                let busy = self.busy();
+                self.is_over.store(true, Ordering::SeqCst);
+                busy.iter().flatten().for_each(Killer::kill);
+                return;
+            }
         }
     }
 
@@ -63,6 +71,6 @@ impl Watch {
     }
 
     fn busy(&self) -> MutexGuard<'_, Vec<Option<Killer>>> {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.busy)
     }
 }
