@@ -180,17 +180,18 @@ where
         })
         .collect();
     let all = run(slots, clock, options.grace, shutdown, &worked);
-    let Some(desk) = &desk else {
-        all.await;
-        return Ok(worked.get());
-    };
-    tokio::select! {
-        biased;
-        () = all => {}
-        never = desk.run() => match never {},
+    match &desk {
+        None => all.await,
+        Some(desk) => tokio::select! {
+            biased;
+            () = all => {}
+            never = desk.run() => match never {},
+        },
     }
-    desk.give_back().await;
-    desk.lane.clone().close().await;
+    // The slots are gone, and with them their handles of the connection.
+    if let Some(desk) = desk {
+        desk.close().await;
+    }
     Ok(worked.get())
 }
 
