@@ -6,13 +6,14 @@ mod page;
 
 use std::future::Future;
 
-use ackward::adapter::{SystemClock, TokioNetwork};
-use ackward::port::{Listener, Network};
+use ackward::adapter::SystemClock;
+use ackward::port::Listener;
 use ackward::rules::Timeout;
 use ackward::shell::{StatusOptions, serve_status};
 use clap::Args;
 
 use super::exit::{Ended, Exit};
+use super::socket::Kept;
 
 pub use board::{Board, Metrics};
 pub use metrics::{ReceiveMetrics, WorkMetrics};
@@ -32,6 +33,43 @@ const GRACE_SECONDS: f64 = 1.0;
 const CONNECTIONS_MAX: usize = 256;
 
 impl StatusArgs {
+    /// Listens where a page is wanted; a socket that is there already is kept.
+    pub async fn prepare(&self, before: Option<&StatusPage>) -> Result<StatusPage, Ended> {
+        let Some(address) = &self.status_listen else { return Ok(StatusPage(None)) };
+        let before = before.and_then(|page| page.0.as_ref()).filter(|served| served.address == *address);
+        let listener = match before {
+            Some(served) => served.listener.clone(),
+            None => Kept::listen(address).await.map_err(|error| {
+                Ended::new(Exit::Failure, format_args!("listening on {address} for the status page: {error}"))
+            })?,
+        };
+        let seconds =
+            |seconds| Timeout::from_seconds(seconds).map_err(|error| Ended::new(Exit::Failure, error));
+        let options = StatusOptions {
+            head_timeout: seconds(HEAD_SECONDS)?,
+            grace: seconds(GRACE_SECONDS)?,
+            connections_max: CONNECTIONS_MAX,
+        };
+        Ok(StatusPage(Some(Served { address: address.clone(), listener, options })))
+    }
+}
+
+/// Where the page is served, if it is.
+pub struct StatusPage(Option<Served>);
+
+struct Served {
+    /// As it was asked for.
+    address: String,
+    listener: Kept,
+    options: StatusOptions,
+}
+
+impl StatusPage {
+    /// Whether there is a page, so that somebody can read what is counted.
+    pub const fn is_served(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Serves the board beside what fills it and beside `work`, until that is done. Where no page is wanted, only
     /// works.
     pub async fn beside<T>(
@@ -40,20 +78,9 @@ impl StatusArgs {
         fill: impl Future<Output = std::convert::Infallible>,
         work: impl Future<Output = T>,
     ) -> Result<T, Ended> {
-        let Some(address) = &self.status_listen else { return Ok(work.await) };
-        let failed = |error| {
-            Ended::new(Exit::Failure, format_args!("listening on {address} for the status page: {error}"))
-        };
-        let listener = TokioNetwork.listen(address).await.map_err(failed)?;
-        tracing::info!(address = %Listener::local_address(&listener), "status page");
-        let seconds =
-            |seconds| Timeout::from_seconds(seconds).map_err(|error| Ended::new(Exit::Failure, error));
-        let options = StatusOptions {
-            head_timeout: seconds(HEAD_SECONDS)?,
-            grace: seconds(GRACE_SECONDS)?,
-            connections_max: CONNECTIONS_MAX,
-        };
-        let serving = serve_status(listener, board, &SystemClock, options, std::future::pending());
+        let Some(Served { listener, options, .. }) = &self.0 else { return Ok(work.await) };
+        tracing::info!(address = %listener.local_address(), "status page");
+        let serving = serve_status(listener.clone(), board, &SystemClock, *options, std::future::pending());
         tokio::select! {
             biased;
             done = work => Ok(done),

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::*;
-use crate::port::{FaultPoint, Injected, NoFault};
+use crate::port::{FaultPoint, Injected, Lane, NoFault};
 use crate::rules::{Attempts, Event, Invalid, Millis, Qty};
 use crate::shell::sender::SendError;
 use crate::shell::wire::{Inline, InlineLane};
@@ -196,8 +196,10 @@ impl Bench {
             }
         };
         let jitter = || Jitter::new(0.5).unwrap();
-        let extras = Extras { batch: self.batch, observer: &self.seen };
-        work_observed(&worker, &self.options, senders, &jitter, &self.wake, shutdown, extras).await.unwrap()
+        let worked = Cell::default();
+        let extras = Extras { batch: self.batch, observer: &self.seen, worked: &worked };
+        work_observed(&worker, &self.options, senders, &jitter, &self.wake, shutdown, extras).await.unwrap();
+        worked.get()
     }
 
     /// `status attempts token reason` of a job.

@@ -1,5 +1,4 @@
-//! Real faults: a process that stands still past its lease, a full disk, a read-only file, a file that is replaced,
-//! SIGTERM in the middle of a renewal or a release.
+//! Real faults: a process that stands still past its lease, a full disk, a read-only file, SIGTERM in the middle of a renewal or a release.
 
 use super::*;
 
@@ -70,21 +69,6 @@ fn m10_sigterm_during_a_release_ends_cleanly() {
         assert!(out.contains("\"released\":1") && out.contains("\"done\":0"), "batch {batch}: {out}");
         assert_eq!(site.jobs(), ["cake pending 0 1"], "batch {batch}");
     }
-}
-
-/// The file is replaced while the worker has it open: it stops, says so and ends with the code of a file that failed.
-#[test]
-fn a_file_that_is_replaced_stops_the_worker() {
-    let site = Site::new();
-    site.enqueue("cake", 3);
-    open(&site.queue()).execute("UPDATE jobs SET status = 'done'", []).unwrap();
-    let mut worker = Process::start(&mut site.worker("127.0.0.1:1"));
-    worker.says("working");
-    std::fs::rename(site.queue(), site.path("old.db")).unwrap();
-    site.enqueue("tea", 1);
-    let (code, _) = worker.ends();
-    assert_eq!(code, Some(5));
-    assert_eq!(site.jobs(), ["tea pending 0 0"], "nothing of the new file was touched");
 }
 
 /// A file that may only be read can be looked at, and is refused for work with a reason.

@@ -148,27 +148,3 @@ fn the_event_log_has_every_step() {
     );
     assert!(lines.iter().all(|line| line["at_ms"].is_i64()));
 }
-
-/// SIGHUP: the worker goes on with another batch size and drops nothing; settings that are wrong leave the old ones.
-#[test]
-fn sighup_reads_the_settings_anew_and_drops_nothing() {
-    let site = Site::new();
-    let receiver = Receiver::start(&site, &[]);
-    let config = site.write("a.toml", "[work]\nbatch = 2\n");
-    site.enqueue("cake", 3);
-    let mut worker = Process::start(site.worker(&receiver.address).arg("--config").arg(&config));
-    worker.says("batch=2");
-    site.wait_settled();
-    site.write("a.toml", "[work]\nbatch = 'many'\n");
-    worker.hang_up();
-    worker.says("the settings are refused");
-    worker.says("batch=2");
-    site.write("a.toml", "[work]\nbatch = 8\n");
-    worker.hang_up();
-    worker.says("batch=8");
-    site.enqueue("tea", 1);
-    site.wait_settled();
-    let (code, out) = worker.stop();
-    assert_eq!(code, Some(0));
-    assert!(out.contains("\"done\":2"), "{out}");
-}
