@@ -101,6 +101,7 @@ pub fn run() -> ExitCode {
 }
 
 async fn run_command(command: Command) -> Result<(), Ended> {
+    signals::outlive_file_limit().map_err(|error| Ended::new(Exit::Failure, error))?;
     match command {
         Command::Init(init) => init.run(),
         Command::Enqueue(enqueue) => enqueue.run(),
