@@ -9,7 +9,7 @@ use std::future::Future;
 use ackward::adapter::SystemClock;
 use ackward::port::Listener;
 use ackward::rules::Timeout;
-use ackward::shell::{StatusOptions, serve_status};
+use ackward::shell::{ServerLimits, serve_status};
 use clap::Args;
 
 use super::exit::{Ended, Exit};
@@ -25,6 +25,10 @@ pub struct StatusArgs {
     /// loopback address, or on HOST:PORT. Nobody is asked who they are
     #[arg(long, env = "ACKWARD_STATUS_LISTEN", value_name = "[HOST:]PORT", value_parser = address)]
     status_listen: Option<String>,
+    /// A name by which the status page may be asked for, besides localhost and IP addresses; others are answered 421.
+    /// It can be given several times
+    #[arg(long, env = "ACKWARD_STATUS_HOST", value_name = "NAME", value_delimiter = ',', value_parser = host)]
+    status_host: Vec<String>,
 }
 
 /// Pages are small and local: who reads or asks slowly is cut off soon.
@@ -45,12 +49,17 @@ impl StatusArgs {
         };
         let seconds =
             |seconds| Timeout::from_seconds(seconds).map_err(|error| Ended::new(Exit::Failure, error));
-        let options = StatusOptions {
+        let limits = ServerLimits {
             head_timeout: seconds(HEAD_SECONDS)?,
             grace: seconds(GRACE_SECONDS)?,
             connections_max: CONNECTIONS_MAX,
         };
-        Ok(StatusPage(Some(Served { address: address.clone(), listener, options })))
+        Ok(StatusPage(Some(Served {
+            address: address.clone(),
+            listener,
+            limits,
+            names: self.status_host.clone(),
+        })))
     }
 }
 
@@ -61,7 +70,9 @@ struct Served {
     /// As it was asked for.
     address: String,
     listener: Kept,
-    options: StatusOptions,
+    limits: ServerLimits,
+    /// What the page's host may be called.
+    names: Vec<String>,
 }
 
 impl StatusPage {
@@ -78,9 +89,10 @@ impl StatusPage {
         fill: impl Future<Output = std::convert::Infallible>,
         work: impl Future<Output = T>,
     ) -> Result<T, Ended> {
-        let Some(Served { listener, options, .. }) = &self.0 else { return Ok(work.await) };
+        let Some(Served { listener, limits, names, .. }) = &self.0 else { return Ok(work.await) };
         tracing::info!(address = %listener.local_address(), "status page");
-        let serving = serve_status(listener.clone(), board, &SystemClock, *options, std::future::pending());
+        let serving =
+            serve_status(listener.clone(), board, &SystemClock, *limits, names, std::future::pending());
         tokio::select! {
             biased;
             done = work => Ok(done),
@@ -97,4 +109,13 @@ fn address(text: &str) -> Result<String, String> {
         Ok(port) if !host.is_empty() => Ok(format!("{host}:{port}")),
         _ => Err("allowed: PORT or HOST:PORT, with a port from 0 to 65535".to_owned()),
     }
+}
+
+/// A host's name, without a port.
+fn host(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return Ok(text.to_owned());
+    }
+    Err("allowed: a host's name without a port, such as ops.example".to_owned())
 }

@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use hyper::Request;
 use hyper::body::Incoming;
 
-use super::http_server::{Limits, Reply, serve};
+use super::http_server::{Reply, ServerLimits, serve};
 use super::signature::Secrets;
 use crate::port::{Clock, Fault, Lane, Listener};
 use crate::rules::Timeout;
@@ -96,7 +96,7 @@ pub async fn receive_observed<I, L, C, F>(
     F: Fault + Clone + Send + 'static,
 {
     let receiver = Receiver { clock, options, group: Group::default(), received };
-    let limits = Limits {
+    let limits = ServerLimits {
         head_timeout: options.head_timeout,
         grace: options.grace,
         connections_max: options.connections_max,
