@@ -24,7 +24,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use super::sender::Sender;
 use crate::port::{Blocking, Clock, Fault};
 use crate::rules::{Jitter, Lease, Limits, Name, RetryPolicy, Timeout};
-use crate::storage::{ClaimError, FinishError, LeaseQueue, StorageError};
+use crate::storage::{LeaseQueue, StorageError};
 use desk::{Desk, Papers};
 use shared_lane::SharedLane;
 use slot::Slot;
@@ -263,12 +263,4 @@ fn count(worked: &Cell<Worked>, change: impl FnOnce(&mut Worked)) {
     let mut now = worked.get();
     change(&mut now);
     worked.set(now);
-}
-
-fn claim_is_busy(error: &ClaimError) -> bool {
-    matches!(error, ClaimError::Storage(error) if error.is_busy())
-}
-
-fn finish_is_busy(error: &FinishError) -> bool {
-    matches!(error, FinishError::Storage(error) if error.is_busy())
 }

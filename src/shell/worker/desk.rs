@@ -14,10 +14,12 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
 use super::turn::Turn;
-use super::{Happening, Observer, WorkOptions, Worked, claim_is_busy, count, finish_is_busy};
+use super::{Happening, Observer, WorkOptions, Worked, count};
 use crate::port::{Clock, Fault, Lane};
 use crate::rules::Ticket;
-use crate::storage::{ClaimError, FinishError, FinishOrder, Finished, LeaseQueue, Released};
+use crate::storage::{
+    ClaimError, FinishError, FinishOrder, Finished, LeaseQueue, MayBeBusy, Released, all_or_busy,
+};
 
 pub(super) struct Desk<'a, C, F, L, Q> {
     pub(super) clock: &'a C,
@@ -153,7 +155,7 @@ where
                 move |queue: &mut Q| queue.claim_many(&owner, &mut || clock.now(), lease, batch, &mut fault);
             self.lane.call("claim-many", job).await
         };
-        let claimed = self.turn.take(transaction, claim_is_busy).await;
+        let claimed = self.turn.take(transaction, ClaimError::is_busy).await;
         let now_ms = self.now_ms();
         let mut papers = self.papers.borrow_mut();
         let mut error = None;
@@ -252,12 +254,6 @@ impl Papers {
 fn old_at_ms(ticket: &Ticket, now_ms: i64) -> i64 {
     let left_ms = ticket.lease_until_ms().saturating_sub(now_ms).max(0);
     now_ms.saturating_add(left_ms / 2)
-}
-
-/// All answers as an error where the file was locked, so that the turn tries again.
-fn all_or_busy<T>(answers: Answers<T>) -> Result<Answers<T>, Answers<T>> {
-    let busy = answers.iter().any(|answer| answer.as_ref().is_err_and(finish_is_busy));
-    if busy { Err(answers) } else { Ok(answers) }
 }
 
 /// The same answer for every ticket.
