@@ -19,8 +19,10 @@ mod queue_file;
 mod receive;
 mod redrive;
 mod secrets;
+mod service;
 mod show;
 mod signals;
+mod socket;
 mod stats;
 mod status;
 mod tail;
@@ -99,6 +101,7 @@ pub fn run() -> ExitCode {
 }
 
 async fn run_command(command: Command) -> Result<(), Ended> {
+    signals::outlive_file_limit().map_err(|error| Ended::new(Exit::Failure, error))?;
     match command {
         Command::Init(init) => init.run(),
         Command::Enqueue(enqueue) => enqueue.run(),

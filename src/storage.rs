@@ -12,7 +12,7 @@ mod store;
 mod transaction;
 
 pub use connection::{Durability, OpenOptions};
-pub use error::StorageError;
+pub use error::{Answers, MayBeBusy, StorageError, all_or_busy};
 pub use event_store::EventStore;
 pub use inbox::{AcceptError, Accepted, Answer, Arrival, EventInbox, Inbox, Totals};
 pub use lease_queue::{

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use ackward::adapter::SystemClock;
 use ackward::port::Clock;
 use ackward::rules::{Attempts, Event, Name, Qty, Ttl};
-use ackward::storage::{EnqueueError, Enqueued, LeaseQueue, Queue};
+use ackward::storage::{EnqueueError, Enqueued, LeaseQueue, Queue, all_or_busy};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -175,11 +175,7 @@ impl Enqueue {
     /// One transaction, again where the file is locked.
     fn add(&self, queue: &mut Queue, events: &[Event]) -> Result<Vec<Result<Enqueued, EnqueueError>>, Ended> {
         let now = SystemClock.now()?;
-        let add = || {
-            let answers = queue.enqueue_many(events, now, self.ttl, self.max_attempts);
-            let is_busy = |answer: &Result<_, EnqueueError>| matches!(answer, Err(EnqueueError::Storage(error)) if error.is_busy());
-            if answers.iter().any(is_busy) { Err(answers) } else { Ok(answers) }
-        };
+        let add = || all_or_busy(queue.enqueue_many(events, now, self.ttl, self.max_attempts));
         Ok(super::patient(add, |_| true).unwrap_or_else(|busy| busy))
     }
 

@@ -98,6 +98,14 @@ impl QueueFile {
         move || Queue::open(&path, &options)
     }
 
+    /// Whether the file opens, if it is not just locked.
+    pub fn check_opens(&self, durable: Durable) -> Result<(), Ended> {
+        match self.open_to_work(durable)() {
+            Err(error) if !error.is_busy() => Err(self.failed(&error)),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether there is a file that can be worked on.
     pub fn check(&self) -> Result<(), Ended> {
         files::existing(&self.path)?;

@@ -62,8 +62,8 @@ pub fn redrive(row: &JobRow) -> String {
     format!("{}, token {}, note {}", column("at_ms"), column("token"), column("note"))
 }
 
-/// A value as text, a time as date and time.
-fn spelt(name: &str, value: &Value) -> String {
+/// A column's value as text, a time as date and time.
+pub fn spelt(name: &str, value: &Value) -> String {
     match value {
         Value::Integer(ms) if TIMES.contains(&name) => time(*ms),
         other => plain(other),

@@ -11,6 +11,7 @@ mod peers;
 mod process;
 mod proxy;
 mod receiver;
+mod reload;
 mod status;
 mod worker;
 

@@ -32,11 +32,17 @@ impl Process {
     /// Waits for a line on stderr that contains `text`.
     #[track_caller]
     pub fn says(&mut self, text: &str) {
+        self.says_both(text, "");
+    }
+
+    /// The same for a line that contains two texts.
+    #[track_caller]
+    pub fn says_both(&mut self, text: &str, and: &str) {
         let mut all = String::new();
         loop {
             let line = self.stderr.recv_timeout(Duration::from_secs(30));
-            let Ok(line) = line else { panic!("{text:?} is not said: {all}") };
-            if line.contains(text) {
+            let Ok(line) = line else { panic!("{text:?} and {and:?} are not said: {all}") };
+            if line.contains(text) && line.contains(and) {
                 return;
             }
             all.push_str(&line);
