@@ -2,7 +2,6 @@
 
 mod lines;
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +13,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::exit::{Ended, Exit};
+use super::files;
 use super::output::say;
 use super::queue_file::{Durable, QueueFile};
 use super::values::{attempts, id, qty, ttl};
@@ -103,7 +103,7 @@ impl Enqueue {
         let (input, bytes): (Box<dyn BufRead>, _) = if path.as_os_str() == "-" {
             (Box::new(io::stdin().lock()), None)
         } else {
-            let file = File::open(path).map_err(failed)?;
+            let file = files::open(path).map_err(failed)?;
             let bytes = file.metadata().map_err(failed)?.len();
             (Box::new(BufReader::new(file)), Some(bytes))
         };

@@ -7,6 +7,7 @@ mod crash;
 mod faults;
 mod interop;
 mod load;
+mod outside;
 mod peers;
 mod process;
 mod proxy;
@@ -19,7 +20,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use process::{Process, Receiver, run};
+use process::{Process, Receiver, run, run_in_time};
 use proxy::{Manner, Proxy};
 use rusqlite::Connection;
 use tempfile::TempDir;
