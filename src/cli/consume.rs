@@ -8,7 +8,7 @@ use ackward::rules::{Limits, Timeout};
 use ackward::shell::{
     Client, ClientOptions, Commit, FollowOptions, SessionError, SessionOptions, follow, run_client,
 };
-use ackward::storage::{State, Store};
+use ackward::storage::{FileKind, State, Store};
 use clap::{Args, ValueEnum};
 
 use super::exit::{Ended, Exit};
@@ -65,7 +65,7 @@ type RealClient = Client<SystemClock, TokioNetwork, Threads, EnvFault, Store>;
 impl Consume {
     pub async fn run(self) -> Result<(), Ended> {
         let fault = EnvFault::from_env()?;
-        files::prepare(&self.store)?;
+        files::prepare(&self.store, FileKind::Store)?;
         let client =
             Client { clock: SystemClock, network: TokioNetwork, blocking: Threads, fault, open: Store::open };
         let ended = if self.once { self.once(&client).await } else { self.follow(&client).await };

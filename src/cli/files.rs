@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use ackward::storage::StorageError;
+use ackward::storage::{FileKind, StorageError};
 use rusqlite::ErrorCode;
 
 use super::exit::{Ended, Exit};
@@ -20,8 +20,16 @@ const REGULAR: &str = "a regular file";
 const READABLE: &str = "a regular file, or a pipe of the shell such as <(...)";
 
 /// Checks a file that may be missing, and creates it then, with mode 0600. SQLite gives its journal the same.
-/// Returns whether it was created.
-pub fn prepare(path: &Path) -> Result<bool, Ended> {
+/// Returns whether it was created. A file of another kind is refused as it is.
+pub fn prepare(path: &Path, kind: FileKind) -> Result<bool, Ended> {
+    let created = create(path).map_err(|error| failed(path, &error))?;
+    if !created {
+        of_kind(path, kind)?;
+    }
+    Ok(created)
+}
+
+fn create(path: &Path) -> io::Result<bool> {
     match check(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
@@ -33,7 +41,21 @@ pub fn prepare(path: &Path) -> Result<bool, Ended> {
         }
         checked => checked.map(|()| false),
     }
-    .map_err(|error| failed(path, &error))
+}
+
+/// Refuses a file that has the tables of another kind and not those of its own. One that cannot be looked at passes:
+/// whoever opens it next says why.
+pub fn of_kind(path: &Path, kind: FileKind) -> Result<(), Ended> {
+    let Ok(found) = FileKind::look(path) else { return Ok(()) };
+    let Some(other) = found.first().filter(|_| !found.contains(&kind)) else { return Ok(()) };
+    let why = format_args!(
+        "{}: it is {} (with the tables {}), allowed: {}, or a new path",
+        path.display(),
+        other.name(),
+        other.tables().join(", "),
+        kind.name()
+    );
+    Err(Ended::new(Exit::Storage, why))
 }
 
 /// Checks a file that must exist (Q56).

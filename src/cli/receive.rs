@@ -11,7 +11,7 @@ use ackward::adapter::{SystemClock, Threads, TokioNetwork};
 use ackward::port::{Blocking, Lane, Listener, Network};
 use ackward::rules::Timeout;
 use ackward::shell::{Jump, Received, ReceiverOptions, receive_observed, watch_clock};
-use ackward::storage::{Durability, Inbox, OpenOptions};
+use ackward::storage::{Durability, FileKind, Inbox, OpenOptions};
 use clap::Args;
 use futures_util::FutureExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -129,7 +129,7 @@ impl Receive {
         let options = self.options()?;
         let fault = EnvFault::from_env()?;
         files::local(&self.inbox, self.allow_network_fs)?;
-        files::prepare(&self.inbox)?;
+        files::prepare(&self.inbox, FileKind::Inbox)?;
         let path = self.inbox.clone();
         let open = move || Inbox::open(&path, &OpenOptions::new(Durability::Extra));
         let inbox = Threads.open("inbox", open).await;

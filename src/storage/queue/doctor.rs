@@ -4,6 +4,7 @@
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
+use super::open::{COUNT_INDEXES, INDEXES_COUNT};
 use super::row;
 use crate::rules::Millis;
 use crate::storage::StorageError;
@@ -96,10 +97,6 @@ const INTEGRITY: &str =
 const JOURNAL: &str = "PRAGMA journal_mode";
 const LATEST: &str =
     "SELECT max(available_at) FROM jobs WHERE status = 'done' AND typeof(available_at) = 'integer'";
-const INDEXES: &str = "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name IN \
-    ('ackward_jobs_live', 'ackward_jobs_deadline', 'ackward_jobs_available', 'ackward_jobs_spent')";
-/// How many indexes [`INDEXES`] names.
-const INDEXES_COUNT: i64 = 4;
 
 /// All findings, check by check.
 pub(super) fn examine(connection: &Connection) -> Result<Vec<Finding>, StorageError> {
@@ -139,7 +136,7 @@ fn settings(connection: &Connection, findings: &mut Vec<Finding>) -> Result<(), 
     if mode != "delete" {
         find("journal-mode", format!("the journal mode is {mode}, the contract asks for delete"));
     }
-    let indexes: i64 = connection.query_row(INDEXES, [], |row| row.get(0))?;
+    let indexes: i64 = connection.query_row(COUNT_INDEXES, [], |row| row.get(0))?;
     if indexes != INDEXES_COUNT {
         find(
             "indexes",

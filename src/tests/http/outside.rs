@@ -115,3 +115,83 @@ fn settings_and_secrets_beyond_a_mebibyte_are_refused() {
         );
     }
 }
+
+/// Whoever writes a line now and then sees it enqueued, although a batch has room for 500.
+#[test]
+fn a_line_of_a_slow_producer_is_enqueued_at_once() {
+    let site = Site::new();
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let mut enqueue = ackward("enqueue");
+    enqueue.arg("--queue").arg(site.queue()).args(["--json-lines", "-"]).stdin(reader);
+    let enqueue = Process::start(&mut enqueue);
+    let jobs = || {
+        let is_there = site.queue().exists() && std::fs::metadata(site.queue()).unwrap().len() > 0;
+        if is_there {
+            number(&site.queue(), "SELECT count(*) FROM sqlite_schema WHERE name = 'jobs'")
+        } else {
+            0
+        }
+    };
+    for (nth, id) in ["cake", "tea"].into_iter().enumerate() {
+        write!(writer, "{{\"id\":\"{id}\",\"qty\":1}}\n{{\"id\":").unwrap();
+        wait("the line is in the queue", || {
+            jobs() == 1
+                && number(&site.queue(), "SELECT count(*) FROM jobs") == i64::try_from(nth).unwrap() + 1
+        });
+        writeln!(writer, "0}}").unwrap();
+    }
+    drop(writer);
+    let (code, out) = enqueue.ends();
+    assert_eq!((code, out.as_str()), (Some(2), "2 new, 0 duplicates, 2 refused"));
+}
+
+/// Whoever mixes two paths up hears so, and the file is as it was.
+#[test]
+fn a_file_of_another_kind_is_refused_as_it_is() {
+    let site = Site::new();
+    site.enqueue("cake", 1);
+    Receiver::start(&site, &[]).process.stop();
+    let store = site.path("store.db");
+    ackward::storage::Store::open(&store, &full()).unwrap();
+    let (queue, inbox) = (site.queue(), site.inbox());
+    let work = ["--url", "http://127.0.0.1:1/jobs"];
+    let jobs = ["--id", "tea", "--qty", "1"];
+    for (command, flag, arguments, files) in [
+        ("init", "--queue", &[][..], [&inbox, &store]),
+        ("enqueue", "--queue", &jobs, [&inbox, &store]),
+        ("work", "--queue", &work, [&inbox, &store]),
+        ("doctor", "--queue", &["--fix"], [&inbox, &store]),
+        ("receive", "--inbox", &["--listen", "127.0.0.1:0"], [&queue, &store]),
+        ("consume", "--store", &["--address", "127.0.0.1:1", "--once"], [&queue, &inbox]),
+    ] {
+        for path in files {
+            let before = std::fs::read(path).unwrap();
+            let (code, _, err) = run_in_time(ackward(command).arg(flag).arg(path).args(arguments));
+            let place = format!("{command} {flag} {}: {err}", path.display());
+            assert_eq!(code, Some(5), "{place}");
+            assert!(err.contains(": it is a ") && err.contains(", or a new path"), "{place}");
+            assert_eq!(std::fs::read(path).unwrap(), before, "{place}");
+        }
+    }
+}
+
+/// What is no queue file yet becomes one (A14), and that is said.
+#[test]
+fn init_says_that_it_has_set_an_empty_file_up() {
+    let site = Site::new();
+    let init = || run(ackward("init").arg("--queue").arg(site.queue()));
+    site.write("queue.db", "");
+    let (code, out, _) = init();
+    assert_eq!(
+        (code, out.ends_with("without a queue's tables; they are set up now\n")),
+        (Some(0), true),
+        "{out}"
+    );
+    assert_eq!(site.jobs(), [""; 0]);
+    let (_, out, _) = init();
+    assert!(out.ends_with("was there already, its rows are as they were\n"), "{out}");
+}
+
+fn full() -> ackward::storage::OpenOptions {
+    ackward::storage::OpenOptions::new(ackward::storage::Durability::Full)
+}
