@@ -7,9 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ackward::storage::JobRow;
 use rusqlite::types::Value;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Whether something could not be written.
 static FAILED: AtomicBool = AtomicBool::new(false);
+/// Whether a write has found that nobody reads.
+static GONE: AtomicBool = AtomicBool::new(false);
 
 /// Prints a line of results.
 pub fn say(line: impl Display) {
@@ -24,9 +27,20 @@ pub fn all_written() -> bool {
 
 /// Remembers a failed write.
 pub fn note(written: io::Result<()>) {
-    if written.is_err_and(|error| error.kind() != ErrorKind::BrokenPipe) {
-        FAILED.store(true, Ordering::Relaxed);
+    match written {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => GONE.store(true, Ordering::Relaxed),
+        Err(_) => FAILED.store(true, Ordering::Relaxed),
     }
+}
+
+/// Whether nobody reads stdout any more, as the last write or the pipe itself tells.
+pub fn is_reader_gone() -> bool {
+    let stdout = io::stdout();
+    let mut ends = [PollFd::new(&stdout, PollFlags::empty())];
+    let polled = poll(&mut ends, Some(&Timespec::default()));
+    let has_closed = ends[0].revents().intersects(PollFlags::ERR | PollFlags::HUP);
+    GONE.load(Ordering::Relaxed) || (polled.is_ok() && has_closed)
 }
 
 /// A row as a JSON object.

@@ -13,6 +13,7 @@ mod process;
 mod proxy;
 mod receiver;
 mod status;
+mod tail;
 mod worker;
 
 use std::io::Write;
