@@ -33,14 +33,22 @@ struct Check {
     mend: Option<&'static str>,
 }
 
+/// The greatest token that the audit has of a job; what is none (M12) does not count.
+macro_rules! audited {
+    () => {
+        "(SELECT max(redrives.token) FROM redrives WHERE redrives.id = jobs.id \
+         AND typeof(redrives.token) = 'integer' AND redrives.token <= 1000000000000000)"
+    };
+}
+
 const CHECKS: &[Check] = &[
     Check {
         name: "null-lease",
         find: "SELECT seq, 'job ' || id || ' is leased without an end: no claim ever takes it up again' FROM jobs \
             WHERE status = 'leased' AND lease_until IS NULL",
-        // Over at once: the next claim takes the job up, or quarantines it.
+        // Over at once: the next claim takes the job up, or quarantines it. No lease ends after its deadline (Q31).
         mend: Some(
-            "UPDATE jobs SET lease_until = ?1, owner = coalesce(owner, 'nobody') \
+            "UPDATE jobs SET lease_until = iif(typeof(deadline) = 'integer', min(?1, deadline), ?1), owner = coalesce(owner, 'nobody') \
              WHERE status = 'leased' AND lease_until IS NULL",
         ),
     },
@@ -55,15 +63,20 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "token-below-audit",
-        find: "SELECT seq, 'job ' || id || ' has token ' || token || ', the audit has seen ' || \
-            (SELECT max(token) FROM redrives WHERE redrives.id = jobs.id) || \
-            ': an old ticket could hold again (a pruned job that was enqueued anew looks like this, too)' \
-            FROM jobs WHERE token < (SELECT max(token) FROM redrives WHERE redrives.id = jobs.id)",
-        mend: Some(
-            "UPDATE jobs SET token = (SELECT max(token) FROM redrives WHERE redrives.id = jobs.id) \
-             WHERE token < (SELECT max(token) FROM redrives WHERE redrives.id = jobs.id \
-             AND typeof(token) = 'integer' AND token <= 1000000000000000) AND status <> 'leased' AND ?1 >= 0",
+        find: concat!(
+            "SELECT seq, 'job ' || id || ' has token ' || token || ', the audit has seen ' || ",
+            audited!(),
+            " || ': an old ticket could hold again (a pruned job that was enqueued anew looks like this, too)' \
+             FROM jobs WHERE token < ",
+            audited!()
         ),
+        mend: Some(concat!(
+            "UPDATE jobs SET token = ",
+            audited!(),
+            " WHERE token < ",
+            audited!(),
+            " AND status <> 'leased' AND ?1 >= 0"
+        )),
     },
     Check {
         name: "impossible",
