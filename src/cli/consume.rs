@@ -47,7 +47,7 @@ pub struct Consume {
     #[arg(long, env = "ACKWARD_RETRY_CAP_MS", value_name = "MS", default_value_t = 30_000)]
     retry_cap_ms: i64,
     /// Give up after this many failures in a row without an event applied [default: never]
-    #[arg(long, env = "ACKWARD_FAILURES_MAX", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, env = "ACKWARD_FAILURES_MAX", value_name = "N", value_parser = super::values::whole::<u32>(1..=u32::MAX.into()))]
     failures_max: Option<u32>,
     /// Print the summary as JSON
     #[arg(long)]

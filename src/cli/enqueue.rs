@@ -48,7 +48,7 @@ pub struct Enqueue {
         env = "ACKWARD_ENQUEUE_BATCH",
         value_name = "N",
         default_value_t = 500,
-        value_parser = clap::value_parser!(u32).range(1..=10_000)
+        value_parser = super::values::whole::<u32>(1..=10_000)
     )]
     batch: u32,
     /// Also print what became of each line

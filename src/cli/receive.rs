@@ -65,7 +65,7 @@ pub struct Receive {
         env = "ACKWARD_CONNECTIONS_MAX",
         value_name = "N",
         default_value_t = 256,
-        value_parser = clap::value_parser!(u32).range(1..)
+        value_parser = super::values::whole::<u32>(1..=u32::MAX.into())
     )]
     connections_max: u32,
     /// The most events that share a transaction
@@ -74,7 +74,7 @@ pub struct Receive {
         env = "ACKWARD_GROUP_MAX",
         value_name = "N",
         default_value_t = 256,
-        value_parser = clap::value_parser!(u32).range(1..)
+        value_parser = super::values::whole::<u32>(1..=u32::MAX.into())
     )]
     group_max: u32,
     #[command(flatten)]

@@ -35,7 +35,7 @@ pub struct Tail {
     #[arg(long, env = "ACKWARD_TAIL_INTERVAL", value_name = "SPAN", default_value = "200ms", value_parser = timeout)]
     poll_interval: Timeout,
     /// End after so many changes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = super::values::whole::<u64>(1..=i64::MAX))]
     count: Option<u64>,
     /// Print one JSON object a line
     #[arg(long)]

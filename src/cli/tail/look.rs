@@ -148,3 +148,32 @@ fn seq(row: &JobRow) -> Option<i64> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use ackward::storage::{Durability, OpenOptions};
+
+    /// What one read has seen still holds at the next one, and only then does anybody commit.
+    #[test]
+    fn nobody_commits_between_two_reads_of_one_look() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("queue.db");
+        let queue = Queue::open(&path, &OpenOptions::new(Durability::Full)).unwrap();
+        let peer = Queue::open(&path, &OpenOptions::new(Durability::Full)).unwrap();
+        peer.connection().busy_timeout(Duration::ZERO).unwrap();
+        let enqueue = || {
+            let sql = "INSERT INTO jobs VALUES (1, 'cake', 1, 'pending', 0, 3, 0, 0, 9, NULL, NULL, NULL)";
+            peer.connection().execute(sql, []).is_ok()
+        };
+        let mut known = Known::first(&queue).unwrap();
+        let seen = at_one_moment(&queue, || Ok((live(&queue)?.len(), enqueue(), last_seq(&queue)?)));
+        assert_eq!(seen.unwrap(), (0, false, 0));
+        assert!(enqueue(), "no lock is left");
+        let told: Vec<_> = known.look(&queue).unwrap().into_iter().map(|(what, _)| what).collect();
+        assert_eq!(told, ["enqueued"]);
+        assert!(known.look(&queue).unwrap().is_empty());
+    }
+}

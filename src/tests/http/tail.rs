@@ -8,20 +8,24 @@ fn tail(site: &Site, arguments: &[&str]) -> Command {
     tail
 }
 
-/// Nobody ever finishes a job here, so each is told once, as enqueued, however its commit falls between two reads.
+/// Nobody ever finishes a job here, so each is told once, as enqueued, however its commit falls between two reads: the
+/// producer waits without a pause, and so commits whenever a read has ended.
 #[test]
 fn what_is_enqueued_while_it_looks_is_not_told_as_something_else() {
-    const JOBS: usize = 3_000;
+    const JOBS: usize = 200;
     let site = Site::new();
     site.enqueue("cake", 1);
+    let producer = open(&site.queue());
+    producer.busy_timeout(Duration::ZERO).unwrap();
+    let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) \
+        INSERT INTO jobs SELECT i + 1, 'old-' || i, 1, 'pending', 0, 3, 0, 0, 900000000000000, NULL, NULL, NULL FROM n";
+    producer.execute_batch(&format!("PRAGMA synchronous = OFF; {fill}")).unwrap();
     let mut tail = Process::start(&mut tail(&site, &["--count", &JOBS.to_string()]));
     tail.says("following");
-    let producer = open(&site.queue());
-    producer.execute_batch("PRAGMA synchronous = OFF").unwrap();
     for nth in 0..JOBS {
         let sql = "INSERT INTO jobs (id, qty, status, attempts, max_attempts, token, available_at, deadline) \
             VALUES (?1, 1, 'pending', 0, 3, 0, 0, 900000000000000)";
-        producer.execute(sql, [format!("job-{nth}")]).unwrap();
+        wait_busily("the job is enqueued", || producer.execute(sql, [format!("job-{nth}")]).is_ok());
     }
     let mut text = String::new();
     std::io::Read::read_to_string(&mut tail.stdout, &mut text).unwrap();
@@ -32,6 +36,14 @@ fn what_is_enqueued_while_it_looks_is_not_told_as_something_else() {
         assert!(told.insert(line["job"]["seq"].as_i64().unwrap()), "told twice: {line}");
     }
     assert_eq!(told.len(), JOBS);
+}
+
+#[track_caller]
+fn wait_busily(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < until, "not in time: {what}");
+    }
 }
 
 /// `tail | head -1`: nothing happens in the file any more, so no write shows that nobody reads.
