@@ -14,12 +14,15 @@ use ackward::shell::{Happening, Observer, SendError};
 use ackward::storage::{Finished, Released};
 use serde_json::{Map, Value};
 
+use super::files;
+
 /// The log file.
 pub struct Events(RefCell<Lines<File>>);
 
 impl Events {
     /// Opens the file to append to it; it is made, for its owner alone, where it is missing.
     pub fn open(path: &Path) -> io::Result<Self> {
+        files::appendable(path)?;
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
         Ok(Self(RefCell::new(Lines { out: file, has_failed: false })))
     }

@@ -8,7 +8,7 @@ use ackward::adapter::{SystemClock, ThreadLane, Threads};
 use ackward::port::{Blocking, Lane, Listener};
 use ackward::rules::Timeout;
 use ackward::shell::{Received, ReceiverOptions, receive_observed};
-use ackward::storage::{Durability, Inbox, OpenOptions};
+use ackward::storage::{Durability, FileKind, Inbox, OpenOptions};
 use clap::Args;
 
 use super::exit::{Ended, Exit};
@@ -62,7 +62,7 @@ pub struct Receive {
         env = "ACKWARD_CONNECTIONS_MAX",
         value_name = "N",
         default_value_t = 256,
-        value_parser = clap::value_parser!(u32).range(1..)
+        value_parser = super::values::whole::<u32>(1..=u32::MAX.into())
     )]
     connections_max: u32,
     /// The most events that share a transaction
@@ -71,7 +71,7 @@ pub struct Receive {
         env = "ACKWARD_GROUP_MAX",
         value_name = "N",
         default_value_t = 256,
-        value_parser = clap::value_parser!(u32).range(1..)
+        value_parser = super::values::whole::<u32>(1..=u32::MAX.into())
     )]
     group_max: u32,
     #[command(flatten)]
@@ -99,7 +99,7 @@ impl Receive {
         let options = self.options()?;
         let fault = EnvFault::from_env()?;
         files::local(&self.inbox, self.allow_network_fs)?;
-        files::prepare(&self.inbox)?;
+        files::prepare(&self.inbox, FileKind::Inbox)?;
         let identity = files::identity(&self.inbox)
             .map_err(|error| Ended::new(Exit::Storage, format_args!("{}: {error}", self.inbox.display())))?;
         let page = self.status.prepare(before.map(|ready| &ready.page)).await?;

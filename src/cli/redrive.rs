@@ -37,7 +37,7 @@ pub struct Redrive {
     #[arg(long, value_name = "TEXT", requires = "all_dead")]
     id_prefix: Option<String>,
     /// At most so many
-    #[arg(long, value_name = "N", requires = "all_dead", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", requires = "all_dead", value_parser = super::values::whole::<u64>(1..=i64::MAX))]
     limit: Option<u64>,
     /// Only tell which
     #[arg(long)]

@@ -42,7 +42,7 @@ pub struct Work {
     #[arg(long, env = "ACKWARD_URL", value_name = "URL", value_parser = target)]
     url: Target,
     /// Jobs sent at the same time [default: 4, or as many as a batch has, if those are more]
-    #[arg(long, env = "ACKWARD_SLOTS", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, env = "ACKWARD_SLOTS", value_name = "N", value_parser = super::values::whole::<u32>(1..=256))]
     slots: Option<u32>,
     /// The most jobs that are claimed, or finished, in one transaction. Each keeps a lease and a token of its own
     #[arg(
@@ -50,7 +50,7 @@ pub struct Work {
         env = "ACKWARD_BATCH",
         value_name = "N",
         default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..=256)
+        value_parser = super::values::whole::<u32>(1..=256)
     )]
     batch: u32,
     /// The worker's name in the queue [default: worker-PID]

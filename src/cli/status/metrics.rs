@@ -100,7 +100,8 @@ impl WorkMetrics {
             self.dead.with_label_values(&[reason.as_str()]).set(*count);
         }
         self.ready.set(stats.ready);
-        self.oldest_ready.set(stats.ready_since_ms.map_or(0, |since_ms| (now_ms - since_ms).max(0)));
+        self.oldest_ready
+            .set(stats.ready_since_ms.map_or(0, |since_ms| now_ms.saturating_sub(since_ms).max(0)));
         self.overdue.set(stats.overdue);
         self.redrives.set(stats.redrives);
     }

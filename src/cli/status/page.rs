@@ -5,7 +5,7 @@ use std::fmt::Write;
 use ackward::storage::JobRow;
 
 use super::board::{Counts, Sample, View};
-use crate::cli::show::spelt;
+use crate::cli::output::spelt;
 use crate::cli::stats::span;
 use crate::cli::values::time;
 
