@@ -19,8 +19,10 @@ mod queue_file;
 mod receive;
 mod redrive;
 mod secrets;
+mod service;
 mod show;
 mod signals;
+mod socket;
 mod stats;
 mod status;
 mod tail;
@@ -36,7 +38,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use ackward::rules::Jitter;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use exit::{Ended, Exit};
 
@@ -99,6 +101,7 @@ pub fn run() -> ExitCode {
 }
 
 async fn run_command(command: Command) -> Result<(), Ended> {
+    signals::outlive_file_limit().map_err(|error| Ended::new(Exit::Failure, error))?;
     match command {
         Command::Init(init) => init.run(),
         Command::Enqueue(enqueue) => enqueue.run(),
@@ -156,9 +159,19 @@ impl Refused {
 #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
 fn parse() -> Result<Cli, Refused> {
     let arguments: Vec<OsString> = env::args_os().collect();
-    let command = config::apply(Cli::command(), &arguments, env::var_os(config::VARIABLE));
+    let command = config::apply(command(), &arguments, env::var_os(config::VARIABLE));
     let matches = command.map_err(Refused::Config)?.try_get_matches_from(arguments).map_err(Refused::Clap)?;
     Cli::from_arg_matches(&matches).map_err(Refused::Clap)
+}
+
+/// The command line. A negative number is a value like any other, for its option to refuse with its range, rather than
+/// an option that does not exist.
+fn command() -> clap::Command {
+    let negative = |argument: Arg| {
+        let takes_value = argument.get_action().takes_values();
+        if takes_value { argument.allow_negative_numbers(true) } else { argument }
+    };
+    Cli::command().mut_args(negative).mut_subcommands(|command| command.mut_args(negative))
 }
 
 /// Writes a line on stderr; nobody reads one that cannot be written.
@@ -193,11 +206,9 @@ fn jitter() -> Jitter {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     /// The command line is consistent in itself.
     #[test]
     fn the_command_line_holds() {
-        super::Cli::command().debug_assert();
+        super::command().debug_assert();
     }
 }

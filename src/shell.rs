@@ -23,6 +23,7 @@ pub use clock_watch::{Jump, watch_clock};
 pub use courier::{Delivery, Orders, RunFileError, RunOnceError, run_file, run_once};
 pub use follow::{FollowError, FollowOptions, follow};
 pub use http_sender::{HttpError, HttpSender, HttpSenderOptions, Target};
+pub use http_server::ServerLimits;
 pub use line_reader::{Line, LineError, LineReader};
 pub use publisher::{Log, LogBytes, LogError, LogPosition, PublishError, PublishOptions, Published, publish};
 pub use receiver::{Received, ReceiverOptions, receive, receive_observed};
@@ -32,7 +33,7 @@ pub use signature::{
     Secret, Secrets, SignatureError, Signed, TOLERANCE_DEFAULT, WEBHOOK_ID, WEBHOOK_SIGNATURE,
     WEBHOOK_TIMESTAMP,
 };
-pub use status::{Page, Pages, StatusOptions, serve_status};
+pub use status::{Page, Pages, serve_status};
 pub use worker::{
     Extras, Happening, NoObserver, Observer, Wake, WorkOptions, Worked, Worker, work, work_observed,
 };

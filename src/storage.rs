@@ -5,6 +5,7 @@ mod connection;
 mod error;
 mod event_store;
 mod inbox;
+mod kind;
 mod lease_queue;
 mod queue;
 mod schema;
@@ -12,9 +13,10 @@ mod store;
 mod transaction;
 
 pub use connection::{Durability, OpenOptions};
-pub use error::StorageError;
+pub use error::{Answers, MayBeBusy, StorageError, all_or_busy};
 pub use event_store::EventStore;
 pub use inbox::{AcceptError, Accepted, Answer, Arrival, EventInbox, Inbox, Totals};
+pub use kind::FileKind;
 pub use lease_queue::{
     ClaimError, EnqueueError, Enqueued, FinishError, FinishOrder, Finished, LeaseQueue, Now, RedriveError,
     Released, Renewed,

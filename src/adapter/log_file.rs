@@ -1,6 +1,6 @@
 //! A publisher's log as a file.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,8 @@ use crate::shell::LogBytes;
 pub struct LogFile {
     file: File,
     path: PathBuf,
+    /// Device and inode of the file that was opened.
+    identity: (u64, u64),
 }
 
 impl LogFile {
@@ -21,10 +23,11 @@ impl LogFile {
     /// The system's error; a directory is refused too.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
-        if file.metadata()?.is_dir() {
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
             return Err(io::Error::from(io::ErrorKind::IsADirectory));
         }
-        Ok(Self { file, path: path.to_owned() })
+        Ok(Self { file, path: path.to_owned(), identity: identity(&metadata) })
     }
 }
 
@@ -39,8 +42,10 @@ impl LogBytes for LogFile {
     }
 
     fn is_in_place(&mut self) -> io::Result<bool> {
-        let ours = self.file.metadata()?;
-        let there = fs::metadata(&self.path);
-        Ok(there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())))
+        Ok(fs::metadata(&self.path).is_ok_and(|there| identity(&there) == self.identity))
     }
+}
+
+fn identity(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
 }

@@ -2,7 +2,6 @@
 //! that can be given by the environment as well. What a run is about (an id, a note) is no configuration.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, Command};
@@ -10,6 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::exit::{Ended, Exit};
+use super::files;
 
 /// The flag that names the file.
 const FLAG: &str = "--config";
@@ -33,7 +33,7 @@ pub fn apply(
     environment: Option<OsString>,
 ) -> Result<Command, Ended> {
     let Some(path) = named(arguments).or(environment.map(PathBuf::from)) else { return Ok(command) };
-    let text = fs::read_to_string(&path).map_err(|error| refuse(&path, None, &error.to_string()))?;
+    let text = files::text(&path).map_err(|error| refuse(&path, None, &error.to_string()))?;
     let settings = read(&path, &text)?;
     settings.into_iter().try_fold(command, |command, setting| set(command, setting, &path))
 }

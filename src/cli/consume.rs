@@ -8,7 +8,7 @@ use ackward::rules::{Limits, Timeout};
 use ackward::shell::{
     Client, ClientOptions, Commit, FollowOptions, SessionError, SessionOptions, follow, run_client,
 };
-use ackward::storage::{State, Store};
+use ackward::storage::{FileKind, State, Store};
 use clap::{Args, ValueEnum};
 
 use super::exit::{Ended, Exit};
@@ -47,7 +47,7 @@ pub struct Consume {
     #[arg(long, env = "ACKWARD_RETRY_CAP_MS", value_name = "MS", default_value_t = 30_000)]
     retry_cap_ms: i64,
     /// Give up after this many failures in a row without an event applied [default: never]
-    #[arg(long, env = "ACKWARD_FAILURES_MAX", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, env = "ACKWARD_FAILURES_MAX", value_name = "N", value_parser = super::values::whole::<u32>(1..=u32::MAX.into()))]
     failures_max: Option<u32>,
     /// Print the summary as JSON
     #[arg(long)]
@@ -65,7 +65,7 @@ type RealClient = Client<SystemClock, TokioNetwork, Threads, EnvFault, Store>;
 impl Consume {
     pub async fn run(self) -> Result<(), Ended> {
         let fault = EnvFault::from_env()?;
-        files::prepare(&self.store)?;
+        files::prepare(&self.store, FileKind::Store)?;
         let client =
             Client { clock: SystemClock, network: TokioNetwork, blocking: Threads, fault, open: Store::open };
         let ended = if self.once { self.once(&client).await } else { self.follow(&client).await };

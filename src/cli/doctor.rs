@@ -12,7 +12,7 @@ use rustix::fs::Access;
 
 use super::exit::{Ended, Exit};
 use super::files;
-use super::output::say;
+use super::output::{printable, say};
 use super::queue_file::{Durable, QueueFile};
 use super::stats::span;
 use super::values::time;
@@ -72,7 +72,7 @@ impl Doctor {
             } else {
                 let place = seq.map_or(String::new(), |seq| format!("seq {seq}: "));
                 let hint = if *mendable { " [--fix mends it]" } else { "" };
-                say(format_args!("{check}: {place}{}{hint}", what.escape_debug()));
+                say(format_args!("{check}: {place}{}{hint}", printable(what)));
             }
         }
         if self.json {
@@ -127,7 +127,7 @@ fn surroundings(path: &Path) -> Vec<Finding> {
 
 /// Whether the clock can be right.
 fn clock(queue: &Queue, now_ms: i64) -> Result<Option<Finding>, ackward::storage::StorageError> {
-    let ahead_ms = queue.latest_ms()?.map_or(0, |latest_ms| latest_ms - now_ms);
+    let ahead_ms = queue.latest_ms()?.map_or(0, |latest_ms| latest_ms.saturating_sub(now_ms));
     let what = if now_ms < YEAR_MS_MIN {
         format!("the clock shows {}: it is not set", time(now_ms))
     } else if ahead_ms > AHEAD_MS_MAX {

@@ -2,18 +2,18 @@
 
 mod lines;
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal};
+use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use ackward::adapter::SystemClock;
 use ackward::port::Clock;
 use ackward::rules::{Attempts, Event, Name, Qty, Ttl};
-use ackward::storage::{EnqueueError, Enqueued, LeaseQueue, Queue};
+use ackward::storage::{EnqueueError, Enqueued, LeaseQueue, Queue, all_or_busy};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::exit::{Ended, Exit};
+use super::files;
 use super::output::say;
 use super::queue_file::{Durable, QueueFile};
 use super::values::{attempts, id, qty, ttl};
@@ -42,13 +42,13 @@ pub struct Enqueue {
     /// Read one `{"id":…,"qty":…}` a line from a file; `-` is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["id", "qty"])]
     json_lines: Option<PathBuf>,
-    /// Lines that share a transaction
+    /// The most lines that share a transaction; those of a slow producer do not wait for more
     #[arg(
         long,
         env = "ACKWARD_ENQUEUE_BATCH",
         value_name = "N",
         default_value_t = 500,
-        value_parser = clap::value_parser!(u32).range(1..=10_000)
+        value_parser = super::values::whole::<u32>(1..=10_000)
     )]
     batch: u32,
     /// Also print what became of each line
@@ -67,6 +67,25 @@ pub struct Enqueue {
     json: bool,
 }
 
+/// Where lines come from.
+struct Input {
+    input: Box<dyn Read>,
+    /// How much there is, where it is a file.
+    bytes: Option<u64>,
+}
+
+impl Input {
+    fn open(path: &Path) -> io::Result<Self> {
+        if path.as_os_str() == "-" {
+            return Ok(Self { input: Box::new(io::stdin().lock()), bytes: None });
+        }
+        let file = files::open(path)?;
+        let metadata = file.metadata()?;
+        let bytes = metadata.is_file().then_some(metadata.len());
+        Ok(Self { input: Box::new(file), bytes })
+    }
+}
+
 /// What became of the lines so far.
 #[derive(Debug, Default)]
 struct Counts {
@@ -78,15 +97,15 @@ struct Counts {
 
 impl Enqueue {
     pub fn run(self) -> Result<(), Ended> {
-        let (mut queue, _) = self.queue.create(self.durable)?;
         match (&self.id, self.qty, &self.json_lines) {
-            (Some(id), Some(qty), _) => self.one(&mut queue, &Event { id: id.clone(), qty }),
-            (_, _, Some(path)) => self.lines(&mut queue, path),
+            (Some(id), Some(qty), _) => self.one(&Event { id: id.clone(), qty }),
+            (_, _, Some(path)) => self.lines(path),
             _ => Err(Ended::new(Exit::Usage, "--id with --qty, or --json-lines is needed")),
         }
     }
 
-    fn one(&self, queue: &mut Queue, event: &Event) -> Result<(), Ended> {
+    fn one(&self, event: &Event) -> Result<(), Ended> {
+        let (mut queue, _) = self.queue.create(self.durable)?;
         let now = SystemClock.now()?;
         let enqueued = queue.enqueue(event, now, self.ttl, self.max_attempts);
         let word = word(enqueued.map_err(|error| self.ended(&error))?);
@@ -98,24 +117,29 @@ impl Enqueue {
         Ok(())
     }
 
-    fn lines(&self, queue: &mut Queue, path: &Path) -> Result<(), Ended> {
-        let failed = |error: io::Error| Ended::new(Exit::Usage, format_args!("{}: {error}", path.display()));
-        let (input, bytes): (Box<dyn BufRead>, _) = if path.as_os_str() == "-" {
-            (Box::new(io::stdin().lock()), None)
-        } else {
-            let file = File::open(path).map_err(failed)?;
-            let bytes = file.metadata().map_err(failed)?.len();
-            (Box::new(BufReader::new(file)), Some(bytes))
-        };
+    fn lines(&self, path: &Path) -> Result<(), Ended> {
+        let Input { input, bytes } = Input::open(path)
+            .map_err(|error| Ended::new(Exit::Usage, format_args!("{}: {error}", path.display())))?;
+        let (mut queue, _) = self.queue.create(self.durable)?;
         let progress = progress(bytes);
         let mut lines = Lines::new(input);
         let mut counts = Counts::default();
+        let max = usize::try_from(self.batch).unwrap_or(usize::MAX);
         loop {
-            let batch = lines.batch(usize::try_from(self.batch).unwrap_or(usize::MAX)).map_err(failed)?;
+            // A file never waits for a producer, so that its batches can be full ones.
+            let batch = lines.batch(max, bytes.is_none()).map_err(|error| {
+                let why = format_args!(
+                    "{}: {error} (behind line {}; the lines up to there are in the queue, and repeating the run adds \
+                     none twice)",
+                    path.display(),
+                    lines.number()
+                );
+                Ended::new(Exit::Usage, why)
+            })?;
             if batch.is_empty() {
                 break;
             }
-            self.batch(queue, path, batch, &mut counts)?;
+            self.batch(&mut queue, path, batch, &mut counts)?;
             progress.set_position(lines.bytes());
         }
         progress.finish_and_clear();
@@ -175,11 +199,7 @@ impl Enqueue {
     /// One transaction, again where the file is locked.
     fn add(&self, queue: &mut Queue, events: &[Event]) -> Result<Vec<Result<Enqueued, EnqueueError>>, Ended> {
         let now = SystemClock.now()?;
-        let add = || {
-            let answers = queue.enqueue_many(events, now, self.ttl, self.max_attempts);
-            let is_busy = |answer: &Result<_, EnqueueError>| matches!(answer, Err(EnqueueError::Storage(error)) if error.is_busy());
-            if answers.iter().any(is_busy) { Err(answers) } else { Ok(answers) }
-        };
+        let add = || all_or_busy(queue.enqueue_many(events, now, self.ttl, self.max_attempts));
         Ok(super::patient(add, |_| true).unwrap_or_else(|busy| busy))
     }
 

@@ -1,7 +1,7 @@
 //! The event log of a worker: what it did, one JSON object a line. Several workers may write to one file: each line
 //! is appended in one write.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,38 +14,44 @@ use ackward::shell::{Happening, Observer, SendError};
 use ackward::storage::{Finished, Released};
 use serde_json::{Map, Value};
 
+use super::files;
+
 /// The log file.
-pub struct Events {
-    file: File,
-    /// Whether the last line could not be written.
-    failed: Cell<bool>,
-}
+pub struct Events(RefCell<Lines<File>>);
 
 impl Events {
     /// Opens the file to append to it; it is made, for its owner alone, where it is missing.
     pub fn open(path: &Path) -> io::Result<Self> {
+        files::appendable(path)?;
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-        Ok(Self { file, failed: Cell::new(false) })
-    }
-
-    fn write(&self, line: &str) {
-        let written = (&self.file).write_all(line.as_bytes());
-        // The work goes on without its log; once is enough to say so.
-        if let Err(error) = &written
-            && !self.failed.get()
-        {
-            tracing::error!(%error, "the event log cannot be written");
-        }
-        self.failed.set(written.is_err());
+        Ok(Self(RefCell::new(Lines { out: file, has_failed: false })))
     }
 }
 
 impl Observer for Events {
     fn saw(&self, happening: &Happening<'_>) {
         let at_ms = SystemClock.now().map_or(Value::Null, |now| now.get().into());
-        let mut line = Value::Object(fields(happening, at_ms)).to_string();
-        line.push('\n');
-        self.write(&line);
+        self.0.borrow_mut().append(&Value::Object(fields(happening, at_ms)).to_string());
+    }
+}
+
+/// Whole lines, each in one write.
+struct Lines<W> {
+    out: W,
+    /// Whether the last line could not be written, or only its beginning.
+    has_failed: bool,
+}
+
+impl<W: Write> Lines<W> {
+    fn append(&mut self, line: &str) {
+        // What may be there of the line before must not become part of this one.
+        let before = if self.has_failed { "\n" } else { "" };
+        let written = self.out.write_all(format!("{before}{line}\n").as_bytes());
+        // The work goes on without its log; once is enough to say so.
+        if let (Err(error), false) = (&written, self.has_failed) {
+            tracing::error!(%error, "the event log cannot be written");
+        }
+        self.has_failed = written.is_err();
     }
 }
 
@@ -108,5 +114,46 @@ pub const fn finished_word(finished: Finished) -> &'static str {
     match finished {
         Finished::Now(status) => status.as_str(),
         Finished::Stale => "stale",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A disk with room for so many bytes.
+    struct Disk {
+        room: usize,
+        text: Vec<u8>,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let count = bytes.len().min(self.room);
+            if count == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.room -= count;
+            self.text.extend(&bytes[..count]);
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What a full disk left of a line, or of several, stands alone; lines that fit are as ever.
+    #[test]
+    fn a_line_cut_short_by_a_full_disk_does_not_join_the_next() {
+        let mut lines = Lines { out: Disk { room: 12, text: Vec::new() }, has_failed: false };
+        lines.append("{\"a\":1}");
+        lines.append("{\"b\":2}");
+        lines.append("{\"c\":3}");
+        lines.out.room = 100;
+        lines.append("{\"d\":4}");
+        lines.append("{\"e\":5}");
+        let text = String::from_utf8(lines.out.text).unwrap();
+        assert_eq!(text, "{\"a\":1}\n{\"b\"\n{\"d\":4}\n{\"e\":5}\n");
     }
 }

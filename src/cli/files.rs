@@ -1,19 +1,35 @@
-//! The database files: regular files only, created for their owner alone, not on a file system whose locks cannot be
-//! trusted.
+//! Files as the command line is given them. The database files: regular files only, created for their owner alone, not
+//! on a file system whose locks cannot be trusted. What is read from outside, settings, secrets, events: regular files
+//! and the shell's pipes, since opening or reading anything else may never end.
 
-use std::fs::{self, OpenOptions};
-use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::{self, File, FileType, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use ackward::storage::StorageError;
+use ackward::storage::{FileKind, StorageError};
 use rusqlite::ErrorCode;
 
 use super::exit::{Ended, Exit};
 
+/// The most that a file of settings or secrets may hold, in bytes.
+const TEXT_BYTES_MAX: u64 = 1024 * 1024;
+/// What a database, or a log that is written or served, must be.
+const REGULAR: &str = "a regular file";
+/// What may be read from.
+const READABLE: &str = "a regular file, or a pipe of the shell such as <(...)";
+
 /// Checks a file that may be missing, and creates it then, with mode 0600. SQLite gives its journal the same.
-/// Returns whether it was created.
-pub fn prepare(path: &Path) -> Result<bool, Ended> {
+/// Returns whether it was created. A file of another kind is refused as it is.
+pub fn prepare(path: &Path, kind: FileKind) -> Result<bool, Ended> {
+    let created = create(path).map_err(|error| failed(path, &error))?;
+    if !created {
+        of_kind(path, kind)?;
+    }
+    Ok(created)
+}
+
+fn create(path: &Path) -> io::Result<bool> {
     match check(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
@@ -25,7 +41,21 @@ pub fn prepare(path: &Path) -> Result<bool, Ended> {
         }
         checked => checked.map(|()| false),
     }
-    .map_err(|error| failed(path, &error))
+}
+
+/// Refuses a file that has the tables of another kind and not those of its own. One that cannot be looked at passes:
+/// whoever opens it next says why.
+pub fn of_kind(path: &Path, kind: FileKind) -> Result<(), Ended> {
+    let Ok(found) = FileKind::look(path) else { return Ok(()) };
+    let Some(other) = found.first().filter(|_| !found.contains(&kind)) else { return Ok(()) };
+    let why = format_args!(
+        "{}: it is {} (with the tables {}), allowed: {}, or a new path",
+        path.display(),
+        other.name(),
+        other.tables().join(", "),
+        kind.name()
+    );
+    Err(Ended::new(Exit::Storage, why))
 }
 
 /// Checks a file that must exist (Q56).
@@ -97,12 +127,55 @@ const fn network_name(magic: u64) -> Option<&'static str> {
     })
 }
 
+/// Opens a file to read it from its beginning to its end. It is looked at first: opening a named pipe would wait for
+/// somebody who writes, and a device may have no end.
+pub fn open(path: &Path) -> io::Result<File> {
+    let kind = fs::metadata(path)?.file_type();
+    if kind.is_file() || (kind.is_fifo() && has_no_name(path)) {
+        return File::open(path);
+    }
+    Err(refused(kind, READABLE))
+}
+
+/// The text of a file of settings or secrets, at most 1 MiB.
+pub fn text(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    open(path)?.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > TEXT_BYTES_MAX {
+        return Err(io::Error::other("it is larger than 1 MiB, allowed: up to 1 MiB"));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8, allowed: UTF-8 text"))
+}
+
+/// Checks a file that is to be appended to, and may be missing.
+pub fn appendable(path: &Path) -> io::Result<()> {
+    match check(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        checked => checked,
+    }
+}
+
+/// Whether a pipe is one without a name, as those of the shell (`/dev/fd/63`) are: opening one that has a name waits
+/// for its other end. The kernel keeps the nameless ones apart, on a file system of their own.
+fn has_no_name(pipe: &Path) -> bool {
+    const PIPEFS_MAGIC: i128 = 0x5049_5045;
+    rustix::fs::statfs(pipe).is_ok_and(|found| i128::from(found.f_type) == PIPEFS_MAGIC)
+}
+
 /// Looks at the file without opening it: closing it again would drop the locks that this process holds on it.
 fn check(path: &Path) -> io::Result<()> {
-    if fs::metadata(path)?.is_file() {
-        return Ok(());
-    }
-    Err(io::Error::other("not a regular file"))
+    let kind = fs::metadata(path)?.file_type();
+    if kind.is_file() { Ok(()) } else { Err(refused(kind, REGULAR)) }
+}
+
+fn refused(kind: FileType, allowed: &str) -> io::Error {
+    let is = match kind {
+        kind if kind.is_dir() => "a directory",
+        kind if kind.is_fifo() => "a named pipe",
+        kind if kind.is_socket() => "a socket",
+        _ => "a device",
+    };
+    io::Error::other(format!("it is {is}, allowed: {allowed}"))
 }
 
 fn failed(path: &Path, error: &io::Error) -> Ended {

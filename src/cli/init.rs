@@ -26,12 +26,16 @@ pub struct Init {
 
 impl Init {
     pub fn run(self) -> Result<(), Ended> {
+        let was_set_up = self.queue.is_set_up();
         let (_, created) = self.queue.create(self.durable)?;
         let path = self.queue.path().display();
         if self.json {
-            say(serde_json::json!({ "queue": path.to_string(), "created": created }));
+            let queue = path.to_string();
+            say(serde_json::json!({ "queue": queue, "created": created, "set_up": !was_set_up }));
         } else if created {
             say(format_args!("{path}: created"));
+        } else if !was_set_up {
+            say(format_args!("{path}: was there already, without a queue's tables; they are set up now"));
         } else {
             say(format_args!("{path}: was there already, its rows are as they were"));
         }

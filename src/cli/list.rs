@@ -7,7 +7,7 @@ use clap::Args;
 use super::exit::Ended;
 use super::output::{json, say, text};
 use super::queue_file::QueueFile;
-use super::values::{reason, status};
+use super::values::{reason, status, whole};
 
 /// Show a queue's jobs
 #[derive(Debug, Args)]
@@ -15,7 +15,7 @@ use super::values::{reason, status};
 Example:
   ackward list --queue jobs.db --status dead --json
 
-Times are milliseconds since 1970; `ackward show` spells them out for one job. To go on after the last job shown, \
+Times are UTC; with --json they are milliseconds since 1970. To go on after the last job shown, \
 give its seq to --after.")]
 pub struct List {
     #[command(flatten)]
@@ -30,10 +30,10 @@ pub struct List {
     #[arg(long, value_name = "TEXT")]
     id_prefix: Option<String>,
     /// Only jobs with a greater seq
-    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    #[arg(long, value_name = "SEQ", default_value_t = 0, value_parser = whole::<i64>(i64::MIN..=i64::MAX))]
     after: i64,
     /// The most jobs shown
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<usize>(0..=i64::MAX))]
     limit: usize,
     /// Print one JSON object a line
     #[arg(long)]

@@ -34,7 +34,7 @@ pub struct Prune {
     #[arg(long)]
     dry_run: bool,
     /// Rows looked at in each transaction
-    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = super::values::whole::<u32>(1..=100_000))]
     batch: u32,
     #[command(flatten)]
     durable: Durable,

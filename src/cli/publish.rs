@@ -59,7 +59,7 @@ pub struct Publish {
         env = "ACKWARD_CONNECTIONS_MAX",
         value_name = "N",
         default_value_t = 64,
-        value_parser = clap::value_parser!(u32).range(1..)
+        value_parser = super::values::whole::<u32>(1..=u32::MAX.into())
     )]
     connections_max: u32,
     /// Print address and summary as JSON

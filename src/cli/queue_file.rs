@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ackward::storage::{Durability, OpenOptions, Queue, StorageError};
+use ackward::storage::{Durability, FileKind, OpenOptions, Queue, StorageError};
 use clap::{Args, ValueEnum};
 
 use super::exit::Ended;
@@ -64,7 +64,7 @@ impl QueueFile {
     /// Opens the file, and makes it where it is missing. The second value tells whether it was.
     pub fn create(&self, durable: Durable) -> Result<(Queue, bool), Ended> {
         files::local(&self.path, self.allow_network_fs)?;
-        let created = files::prepare(&self.path)?;
+        let created = files::prepare(&self.path, FileKind::Queue)?;
         let queue = Queue::open(&self.path, &OpenOptions::new(durable.get()));
         Ok((queue.map_err(|error| self.failed(&error))?, created))
     }
@@ -98,10 +98,24 @@ impl QueueFile {
         move || Queue::open(&path, &options)
     }
 
+    /// Whether the file opens, if it is not just locked.
+    pub fn check_opens(&self, durable: Durable) -> Result<(), Ended> {
+        match self.open_to_work(durable)() {
+            Err(error) if !error.is_busy() => Err(self.failed(&error)),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether there is a file that can be worked on.
     pub fn check(&self) -> Result<(), Ended> {
         files::existing(&self.path)?;
-        files::local(&self.path, self.allow_network_fs)
+        files::local(&self.path, self.allow_network_fs)?;
+        files::of_kind(&self.path, FileKind::Queue)
+    }
+
+    /// Whether the path leads to a file that has a queue's tables.
+    pub fn is_set_up(&self) -> bool {
+        FileKind::look(&self.path).is_ok_and(|found| found.contains(&FileKind::Queue))
     }
 
     /// An error of SQLite with the file's name.

@@ -1,29 +1,26 @@
 //! `ackward receive`.
 
 use std::cell::Cell;
-use std::future::poll_fn;
-use std::io;
+use std::mem;
 use std::path::PathBuf;
-use std::rc::Rc;
-use std::time::Duration;
 
-use ackward::adapter::{SystemClock, Threads, TokioNetwork};
-use ackward::port::{Blocking, Lane, Listener, Network};
+use ackward::adapter::{SystemClock, ThreadLane, Threads};
+use ackward::port::{Blocking, Lane, Listener};
 use ackward::rules::Timeout;
-use ackward::shell::{Jump, Received, ReceiverOptions, receive_observed, watch_clock};
-use ackward::storage::{Durability, Inbox, OpenOptions};
+use ackward::shell::{Received, ReceiverOptions, receive_observed};
+use ackward::storage::{Durability, FileKind, Inbox, OpenOptions};
 use clap::Args;
-use futures_util::FutureExt;
-use tokio::net::{TcpListener, TcpStream};
 
 use super::exit::{Ended, Exit};
 use super::fault::EnvFault;
 use super::output::say;
 use super::secrets::SecretArgs;
-use super::signals::{Signals, Wish};
-use super::status::{Board, Metrics, ReceiveMetrics, StatusArgs};
+use super::service::{self, Service, Watch, Why, until_told};
+use super::signals::Signals;
+use super::socket::Kept;
+use super::status::{Board, Metrics, ReceiveMetrics, StatusArgs, StatusPage};
 use super::values::timeout;
-use super::{Cli, Command, files};
+use super::{Command, files};
 
 /// Take events over HTTP, each at most once
 #[derive(Debug, Args)]
@@ -65,7 +62,7 @@ pub struct Receive {
         env = "ACKWARD_CONNECTIONS_MAX",
         value_name = "N",
         default_value_t = 256,
-        value_parser = clap::value_parser!(u32).range(1..)
+        value_parser = super::values::whole::<u32>(1..=u32::MAX.into())
     )]
     connections_max: u32,
     /// The most events that share a transaction
@@ -74,7 +71,7 @@ pub struct Receive {
         env = "ACKWARD_GROUP_MAX",
         value_name = "N",
         default_value_t = 256,
-        value_parser = clap::value_parser!(u32).range(1..)
+        value_parser = super::values::whole::<u32>(1..=u32::MAX.into())
     )]
     group_max: u32,
     #[command(flatten)]
@@ -91,82 +88,26 @@ impl Receive {
     /// Receives, and goes on with the settings read anew after each SIGHUP. The listening socket stays open meanwhile:
     /// who connects then waits.
     pub async fn run(self) -> Result<(), Ended> {
-        let mut signals = Signals::new().map_err(|error| Ended::new(Exit::Failure, error))?;
-        let listener = TokioNetwork.listen(&self.listen).await.map_err(|error| {
-            Ended::new(Exit::Failure, format_args!("listening on {}: {error}", self.listen))
-        })?;
-        let address = Listener::local_address(&listener);
-        let listener = Kept(Rc::new(listener));
-        let metrics = ReceiveMetrics::new().map_err(|error| Ended::new(Exit::Failure, error))?;
-        let board = Board::new(format!("Inbox {}", self.inbox.display()), Metrics::Receive(metrics));
-        let received = Cell::default();
-        let mut receive = self;
-        let mut greeting = Some(address);
-        loop {
-            let address = greeting.take();
-            let wish = receive.once(listener.clone(), &mut signals, &board, &received, address).await?;
-            if wish == Wish::Stop {
-                return receive.ended(received.get());
-            }
-            match super::parse() {
-                Ok(Cli { command: Command::Receive(anew), .. }) => receive = *anew,
-                Ok(_) => {}
-                Err(refused) => {
-                    tracing::error!(error = refused.message(), "the settings are refused, the old ones stay");
-                }
-            }
-        }
+        let signals = Signals::new().map_err(|error| Ended::new(Exit::Failure, error))?;
+        let receiving = Receiving::new(self).await?;
+        receiving.receive.greet(&receiving.listener.local_address());
+        service::run(receiving, signals).await
     }
 
-    async fn once(
-        &self,
-        listener: Kept,
-        signals: &mut Signals,
-        board: &Board,
-        received: &Cell<Received>,
-        greeting: Option<String>,
-    ) -> Result<Wish, Ended> {
+    /// Everything that can fail before a request is answered.
+    async fn prepare(&self, before: Option<&Ready>) -> Result<Ready, Ended> {
         let options = self.options()?;
         let fault = EnvFault::from_env()?;
         files::local(&self.inbox, self.allow_network_fs)?;
-        files::prepare(&self.inbox)?;
+        files::prepare(&self.inbox, FileKind::Inbox)?;
+        let identity = files::identity(&self.inbox)
+            .map_err(|error| Ended::new(Exit::Storage, format_args!("{}: {error}", self.inbox.display())))?;
+        let page = self.status.prepare(before.map(|ready| &ready.page)).await?;
         let path = self.inbox.clone();
         let open = move || Inbox::open(&path, &OpenOptions::new(Durability::Extra));
         let inbox = Threads.open("inbox", open).await;
         let inbox = inbox.map_err(|error| files::storage(&self.inbox, &error))?;
-        if let Some(address) = greeting {
-            self.greet(&address);
-        }
-        let wish = Cell::new(Wish::Stop);
-        board.set_stopping(false);
-        let shutdown = async {
-            wish.set(signals.next().await);
-            board.set_stopping(true);
-        };
-        let receiving = receive_observed(listener, &inbox, &SystemClock, &options, fault, shutdown, received);
-        let working = async {
-            tokio::select! {
-                biased;
-                () = receiving => {}
-                never = watch_clock(&SystemClock, CLOCK_EVERY, CLOCK_JUMP, tell_jump) => match never {},
-            }
-        };
-        let path = self.inbox.clone();
-        let look = move || Inbox::open(&path, &OpenOptions::new(Durability::Extra).read_only());
-        self.status.beside(board, board.watch_inbox(look, received), working).await?;
-        inbox.close().await;
-        Ok(match wish.get() {
-            Wish::Reload => signals.next().now_or_never().unwrap_or(Wish::Reload),
-            Wish::Stop => Wish::Stop,
-        })
-    }
-
-    fn ended(&self, received: Received) -> Result<(), Ended> {
-        self.report(received);
-        if received.cut > 0 {
-            return Err(Ended::new(Exit::Cut, "requests were cut off: the grace time was over"));
-        }
-        Ok(())
+        Ok(Ready { options, fault, identity, inbox, page })
     }
 
     fn options(&self) -> Result<ReceiverOptions, Ended> {
@@ -202,29 +143,72 @@ impl Receive {
     }
 }
 
-/// How often the clock is looked at, and from which step on it has jumped.
-const CLOCK_EVERY: Duration = Duration::from_secs(1);
-const CLOCK_JUMP: Duration = Duration::from_secs(2);
-
-fn tell_jump(jump: Jump) {
-    let by_ms = jump.by_ms;
-    tracing::warn!(by_ms, "the clock jumped, or the process stood still: signed requests may be refused");
+/// What the settings come to.
+struct Ready {
+    options: ReceiverOptions,
+    fault: EnvFault,
+    /// Which file the inbox is.
+    identity: (u64, u64),
+    inbox: ThreadLane<Inbox>,
+    page: StatusPage,
 }
 
-/// The listening socket, which outlives the runs that accept from it.
-#[derive(Clone)]
-struct Kept(Rc<TcpListener>);
+/// A receiver, and what outlives a reload.
+struct Receiving {
+    receive: Receive,
+    ready: Ready,
+    listener: Kept,
+    board: Board,
+    received: Cell<Received>,
+}
 
-impl Listener for Kept {
-    type Stream = TcpStream;
+impl Receiving {
+    async fn new(receive: Receive) -> Result<Self, Ended> {
+        let listener = Kept::listen(&receive.listen).await.map_err(|error| {
+            Ended::new(Exit::Failure, format_args!("listening on {}: {error}", receive.listen))
+        })?;
+        let ready = receive.prepare(None).await?;
+        let metrics = ReceiveMetrics::new().map_err(|error| Ended::new(Exit::Failure, error))?;
+        let board = Board::new(format!("Inbox {}", receive.inbox.display()), Metrics::Receive(metrics));
+        Ok(Self { receive, ready, listener, board, received: Cell::default() })
+    }
+}
 
-    async fn accept(&mut self) -> io::Result<(TcpStream, String)> {
-        let (stream, peer) = poll_fn(|context| self.0.poll_accept(context)).await?;
-        stream.set_nodelay(true)?;
-        Ok((stream, peer.to_string()))
+impl Service for Receiving {
+    async fn take(&mut self, command: Command) -> Result<(), Ended> {
+        let Command::Receive(receive) = command else { return Ok(()) };
+        let ready = receive.prepare(Some(&self.ready)).await?;
+        self.receive = *receive;
+        mem::replace(&mut self.ready, ready).inbox.close().await;
+        Ok(())
     }
 
-    fn local_address(&self) -> String {
-        Listener::local_address(&*self.0)
+    async fn once(&self, signals: &mut Signals) -> Result<Why, Ended> {
+        let Self { receive, ready, listener, board, received } = self;
+        let Ready { options, fault, identity, inbox, page } = ready;
+        let watch = Watch {
+            path: &receive.inbox,
+            identity: *identity,
+            board,
+            jump: "signed requests may be refused",
+        };
+        let receiving = until_told(&watch, signals, async |told| {
+            let (listener, fault) = (listener.clone(), fault.clone());
+            receive_observed(listener, inbox, &SystemClock, options, fault, told, received).await;
+        });
+        let path = receive.inbox.clone();
+        let look = move || Inbox::open(&path, &OpenOptions::new(Durability::Extra).read_only());
+        let ((), why) = page.beside(board, board.watch_inbox(look, received), receiving).await?;
+        Ok(why)
+    }
+
+    async fn end(self, why: Why) -> Result<(), Ended> {
+        self.ready.inbox.close().await;
+        let received = self.received.get();
+        self.receive.report(received);
+        let replaced = "nothing more is accepted; put the file back before you start again, for its rows are what \
+                        tells a repeat from a new event";
+        let cut = (received.cut > 0).then_some("requests were");
+        service::ended(why, &self.receive.inbox, replaced, cut)
     }
 }

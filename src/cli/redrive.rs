@@ -3,7 +3,7 @@
 use ackward::adapter::SystemClock;
 use ackward::port::Clock;
 use ackward::rules::{Name, Reason, Status, Ttl};
-use ackward::storage::{JobFilter, JobRow, LeaseQueue, Queue, RedriveError};
+use ackward::storage::{JobFilter, JobRow, LeaseQueue, Queue, RedriveError, all_or_busy};
 use clap::Args;
 use rusqlite::types::Value;
 
@@ -37,7 +37,7 @@ pub struct Redrive {
     #[arg(long, value_name = "TEXT", requires = "all_dead")]
     id_prefix: Option<String>,
     /// At most so many
-    #[arg(long, value_name = "N", requires = "all_dead", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", requires = "all_dead", value_parser = super::values::whole::<u64>(1..=i64::MAX))]
     limit: Option<u64>,
     /// Only tell which
     #[arg(long)]
@@ -128,16 +128,8 @@ impl Redrive {
     fn piece(&self, queue: &mut Queue, ids: &[Name], fault: &mut EnvFault) -> Result<usize, Ended> {
         let now = SystemClock.now()?;
         let mut redriven = 0;
-        let answers = super::patient(
-            || {
-                let answers = queue.redrive_many(ids, now, self.ttl, &self.note, fault);
-                let busy = answers
-                    .iter()
-                    .any(|answer| matches!(answer, Err(RedriveError::Storage(error)) if error.is_busy()));
-                if busy { Err(answers) } else { Ok(answers) }
-            },
-            |_| true,
-        );
+        let piece = || all_or_busy(queue.redrive_many(ids, now, self.ttl, &self.note, fault));
+        let answers = super::patient(piece, |_| true);
         for answer in answers.unwrap_or_else(|busy| busy) {
             match answer {
                 Ok(()) => redriven += 1,

@@ -1,13 +1,13 @@
 //! The secrets that sign requests, from a file or the environment: never from the command line, which everybody
 //! on the machine can read.
 
-use std::fs;
 use std::path::PathBuf;
 
 use ackward::shell::{Secret, Secrets};
 use clap::Args;
 
 use super::exit::{Ended, Exit};
+use super::files;
 
 /// Where the secrets are.
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ impl SecretArgs {
         let refuse = |error: &dyn std::fmt::Display| {
             Ended::new(Exit::Usage, format_args!("--secret-file {}: {error}", path.display()))
         };
-        let text = fs::read_to_string(path).map_err(|error| refuse(&error))?;
+        let text = files::text(path).map_err(|error| refuse(&error))?;
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let secrets: Result<_, _> = lines.map(Secret::parse).collect();
         secrets.and_then(Secrets::new).map(Some).map_err(|error| refuse(&error))

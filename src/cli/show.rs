@@ -6,9 +6,9 @@ use clap::Args;
 use rusqlite::types::Value;
 
 use super::exit::{Ended, Exit};
-use super::output::{json, plain, say};
+use super::output::{json, say, spelt};
 use super::queue_file::QueueFile;
-use super::values::{id, time};
+use super::values::id;
 
 /// Show one job and its redrives
 #[derive(Debug, Args)]
@@ -26,8 +26,6 @@ pub struct Show {
     json: bool,
 }
 
-/// The columns that are times.
-const TIMES: &[&str] = &["available_at", "deadline", "lease_until", "at_ms"];
 /// The most redrives shown, the newest ones.
 const REDRIVES_MAX: usize = 100;
 
@@ -60,12 +58,4 @@ impl Show {
 pub fn redrive(row: &JobRow) -> String {
     let column = |name: &str| spelt(name, row.get(name));
     format!("{}, token {}, note {}", column("at_ms"), column("token"), column("note"))
-}
-
-/// A value as text, a time as date and time.
-fn spelt(name: &str, value: &Value) -> String {
-    match value {
-        Value::Integer(ms) if TIMES.contains(&name) => time(*ms),
-        other => plain(other),
-    }
 }

@@ -1,4 +1,4 @@
-//! The signals that end a command cleanly, or have it read its settings anew.
+//! The signals that end a command cleanly, have it read its settings anew, or must not end it.
 
 use std::future::poll_fn;
 use std::io;
@@ -52,6 +52,16 @@ impl Signals {
         })
         .await
     }
+}
+
+/// From now on a file that would outgrow its limit (`ulimit -f`) fails the write, as a full disk does: SIGXFSZ no longer
+/// ends the process.
+///
+/// # Errors
+/// Where the system refuses the handler.
+pub fn outlive_file_limit() -> io::Result<()> {
+    // tokio leaves its handler in place when the stream of signals is dropped.
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(drop)
 }
 
 /// Completes at SIGTERM or Ctrl-C. The handlers are in place when this returns.

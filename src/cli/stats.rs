@@ -44,23 +44,27 @@ pub fn json(counts: &Counts) -> serde_json::Value {
     serde_json::json!({
         "pending": counts.pending, "leased": counts.leased, "done": counts.done, "dead": counts.dead,
         "dead_by_reason": counts.dead_by_reason, "ready": counts.ready, "ready_since_ms": counts.ready_since_ms,
+        "doomed": counts.doomed,
         "next_ready_ms": counts.next_ready_ms, "next_deadline_ms": counts.next_deadline_ms,
         "overdue": counts.overdue, "redrives": counts.redrives,
     })
 }
 
 fn text(counts: &Counts, now: Millis) {
-    let Counts { pending, leased, done, dead, ready, overdue, redrives, .. } = counts;
-    let ago = |ms: i64| span(now.get() - ms);
+    let Counts { pending, leased, done, dead, ready, doomed, overdue, redrives, .. } = counts;
+    let ago = |ms: i64| span(now.get().saturating_sub(ms));
     let mut waits = format!("{ready} ready");
     if let Some(since) = counts.ready_since_ms {
         waits.push_str(&format!(", the oldest for {}", ago(since)));
     }
     if let Some(next) = counts.next_ready_ms {
-        waits.push_str(&format!(", the next in {}", span(next - now.get())));
+        waits.push_str(&format!(", the next in {}", span(next.saturating_sub(now.get()))));
     }
     if let Some(deadline) = counts.next_deadline_ms {
-        waits.push_str(&format!(", the first deadline in {}", span(deadline - now.get())));
+        waits.push_str(&format!(", the first deadline in {}", span(deadline.saturating_sub(now.get()))));
+    }
+    if *doomed > 0 {
+        waits.push_str(&format!(", {doomed} dead at the next claim: their time or attempts are over"));
     }
     let reasons: Vec<_> = counts
         .dead_by_reason

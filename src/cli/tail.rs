@@ -1,20 +1,23 @@
 //! `ackward tail`: what happens in a queue file, whoever does it. The file tells only where jobs stand, so what comes
 //! and goes between two looks is told as its outcome.
 
-use std::collections::BTreeMap;
+mod look;
+
+use std::time::Duration;
 
 use ackward::adapter::SystemClock;
 use ackward::port::Clock;
 use ackward::rules::Timeout;
-use ackward::storage::{JobRow, Queue, StorageError};
+use ackward::storage::{JobRow, Queue};
 use clap::Args;
 use rusqlite::types::Value;
 
 use super::exit::{Ended, Exit};
-use super::output::{plain, say};
+use super::output::{self, plain, say};
 use super::queue_file::QueueFile;
+use super::signals;
 use super::values::{time, timeout};
-use super::{patient, signals};
+use look::Known;
 
 /// Follow what happens in a queue file
 #[derive(Debug, Args)]
@@ -23,7 +26,7 @@ Example:
   ackward tail --queue jobs.db
 
 It looks at the file every --poll-interval and tells what has changed, whichever program changed it: enqueued, claimed, \
-renewed, retry, released, done, dead, redriven, removed. What happens between two looks is told as its outcome. Every \
+renewed, retry, released, done, dead, redriven, removed. It ends when nobody reads what it prints. What happens between two looks is told as its outcome. Every \
 look at a file that has changed reads the jobs that are pending or leased.")]
 pub struct Tail {
     #[command(flatten)]
@@ -32,59 +35,70 @@ pub struct Tail {
     #[arg(long, env = "ACKWARD_TAIL_INTERVAL", value_name = "SPAN", default_value = "200ms", value_parser = timeout)]
     poll_interval: Timeout,
     /// End after so many changes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = super::values::whole::<u64>(1..=i64::MAX))]
     count: Option<u64>,
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
 }
 
-/// Where a job stands: what a change is told by.
-type Jobs = BTreeMap<i64, JobRow>;
+/// How soon a look is tried again that met a lock, at the latest.
+const LOCKED_WAIT: Duration = Duration::from_millis(10);
+/// How often it is asked whether anybody still reads.
+const READER_EVERY: Duration = Duration::from_millis(250);
 
 impl Tail {
     pub async fn run(self) -> Result<(), Ended> {
         let queue = self.queue.look()?;
+        // Nobody waits for a lock here: the next look comes soon, and until then a signal is heard.
+        let quick = queue.connection().busy_timeout(Duration::ZERO);
+        quick.map_err(|error| self.queue.failed(&error.into()))?;
         let stop = signals::stop().map_err(|error| Ended::new(Exit::Failure, error))?;
-        let mut stop = std::pin::pin!(stop);
-        let failed = |error: StorageError| self.queue.failed(&error);
-        let mut version = data_version(&queue).map_err(failed)?;
-        let mut jobs = live(&queue).map_err(failed)?;
-        let mut last = last_seq(&queue).map_err(failed)?;
-        tracing::info!(jobs = jobs.len(), "following");
+        tokio::select! {
+            biased;
+            () = stop => Ok(()),
+            () = reader_gone() => Ok(()),
+            ended = self.follow(&queue) => ended,
+        }
+    }
+
+    async fn follow(&self, queue: &Queue) -> Result<(), Ended> {
+        let mut known: Option<Known> = None;
         let mut told = 0;
         loop {
-            tokio::select! {
-                biased;
-                () = &mut stop => return Ok(()),
-                () = SystemClock.sleep(self.poll_interval.duration()) => {}
-            }
-            let seen = data_version(&queue).map_err(failed)?;
-            if seen == version {
-                continue;
-            }
-            version = seen;
-            let now = live(&queue).map_err(failed)?;
-            let changes = changes(&queue, &jobs, &now, last).map_err(failed)?;
-            last = last.max(last_seq(&queue).map_err(failed)?);
-            jobs = now;
-            for (what, row) in changes {
-                self.tell(what, row)?;
-                told += 1;
-                if self.count.is_some_and(|count| told >= count) {
-                    return Ok(());
+            let changes = match &mut known {
+                Some(known) => known.look(queue),
+                None => Known::first(queue).map(|first| {
+                    tracing::info!(jobs = first.jobs(), "following");
+                    known = Some(first);
+                    Vec::new()
+                }),
+            };
+            let wait = match changes {
+                Err(error) if error.is_busy() => LOCKED_WAIT.min(self.poll_interval.duration()),
+                Err(error) => return Err(self.queue.failed(&error)),
+                Ok(changes) => {
+                    for (what, row) in changes {
+                        self.tell(what, row)?;
+                        told += 1;
+                        if self.count.is_some_and(|count| told >= count) {
+                            return Ok(());
+                        }
+                    }
+                    self.poll_interval.duration()
                 }
-            }
-            if !super::output::all_written() {
+            };
+            if !output::all_written() {
                 return Ok(());
             }
+            SystemClock.sleep(wait).await;
         }
     }
 
     fn tell(&self, what: &str, row: JobRow) -> Result<(), Ended> {
         let now_ms = SystemClock.now()?.get();
         if self.json {
-            say(serde_json::json!({ "at_ms": now_ms, "what": what, "job": super::output::json(row) }));
+            say(serde_json::json!({ "at_ms": now_ms, "what": what, "job": output::json(row) }));
             return Ok(());
         }
         let column = |name: &str| plain(row.get(name));
@@ -106,96 +120,9 @@ impl Tail {
     }
 }
 
-/// What became of the jobs that were live, and which are new. `last` is the greatest seq seen before.
-fn changes(
-    queue: &Queue,
-    before: &Jobs,
-    now: &Jobs,
-    last: i64,
-) -> Result<Vec<(&'static str, JobRow)>, StorageError> {
-    let mut changes = Vec::new();
-    for (seq, row) in before {
-        if now.contains_key(seq) {
-            continue;
-        }
-        match find(queue, *seq)? {
-            Some(row) if *row.get("status") == Value::Text("dead".into()) => changes.push(("dead", row)),
-            Some(row) => changes.push(("done", row)),
-            None => changes.push(("removed", row.clone())),
-        }
-    }
-    for (seq, row) in now {
-        let Some(old) = before.get(seq) else {
-            changes.push((if *seq > last { "enqueued" } else { "redriven" }, row.clone()));
-            continue;
-        };
-        if old != row {
-            changes.push((step(old, row), row.clone()));
-        }
-    }
-    changes.extend(passed_through(queue, now, last)?);
-    Ok(changes)
-}
-
-/// How a live job got from one row to the other.
-fn step(old: &JobRow, new: &JobRow) -> &'static str {
-    let is = |row: &JobRow, column: &str, word: &str| *row.get(column) == Value::Text(word.into());
-    if is(new, "status", "leased") {
-        return if old.get("token") == new.get("token") { "renewed" } else { "claimed" };
-    }
-    if is(new, "reason", "retry") {
-        return "retry";
-    }
-    match (old.get("attempts"), new.get("attempts")) {
-        (Value::Integer(_), Value::Integer(0)) if old.get("deadline") != new.get("deadline") => "redriven",
-        _ => "released",
-    }
-}
-
-/// New jobs that were finished before anybody looked.
-fn passed_through(queue: &Queue, now: &Jobs, last: i64) -> Result<Vec<(&'static str, JobRow)>, StorageError> {
-    const PIECE: usize = 1_000;
-    let mut changes = Vec::new();
-    let mut after = last;
-    loop {
-        let list = || queue.list(&ackward::storage::JobFilter::default(), after, PIECE);
-        let rows = patient(list, StorageError::is_busy)?;
-        let Some(end) = rows.last().and_then(seq) else { return Ok(changes) };
-        after = end;
-        let gone = rows.into_iter().filter(|row| seq(row).is_some_and(|seq| !now.contains_key(&seq)));
-        changes.extend(gone.map(|row| {
-            let dead = *row.get("status") == Value::Text("dead".into());
-            (if dead { "dead" } else { "done" }, row)
-        }));
-    }
-}
-
-fn live(queue: &Queue) -> Result<Jobs, StorageError> {
-    let rows = patient(|| queue.live(), StorageError::is_busy)?;
-    Ok(rows.into_iter().filter_map(|row| Some((seq(&row)?, row))).collect())
-}
-
-fn find(queue: &Queue, seq: i64) -> Result<Option<JobRow>, StorageError> {
-    patient(|| queue.find_seq(seq), StorageError::is_busy)
-}
-
-/// Changes whenever another connection has committed.
-fn data_version(queue: &Queue) -> Result<i64, StorageError> {
-    number(queue, "PRAGMA data_version")
-}
-
-fn last_seq(queue: &Queue) -> Result<i64, StorageError> {
-    number(queue, "SELECT coalesce(max(seq), 0) FROM jobs")
-}
-
-fn number(queue: &Queue, sql: &str) -> Result<i64, StorageError> {
-    let read = || Ok(queue.connection().query_row(sql, [], |row| row.get(0))?);
-    patient(read, StorageError::is_busy)
-}
-
-fn seq(row: &JobRow) -> Option<i64> {
-    match row.get("seq") {
-        Value::Integer(seq) => Some(*seq),
-        _ => None,
+/// Completes when nobody reads stdout any more: without anything to tell, no write would show it.
+async fn reader_gone() {
+    while !output::is_reader_gone() {
+        SystemClock.sleep(READER_EVERY).await;
     }
 }

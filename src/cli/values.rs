@@ -1,8 +1,11 @@
 //! How the command line reads values: each parser says what it allows.
 
+use std::ops::RangeInclusive;
+
 use ackward::rules::{Attempts, Invalid, Lease, Limits, Name, Qty, Reason, Status, Timeout, Ttl};
 
-const SECONDS: &str = "a number of seconds, such as 10 or 0.5, or one with a unit: 500ms, 30s, 15m, 12h, 7d";
+const SECONDS: &str = "allowed: a number of seconds greater than 0, such as 10 or 0.5, or one with a unit: 500ms, 30s, \
+    15m, 12h, 7d";
 /// The units that may follow a number, with their length in seconds; `ms` stands before `s` and `m`.
 const UNITS: &[(&str, f64)] = &[("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
 
@@ -13,7 +16,21 @@ pub fn timeout(text: &str) -> Result<Timeout, String> {
         .find_map(|(unit, seconds)| text.strip_suffix(unit).map(|number| (number, *seconds)))
         .unwrap_or((text, 1.0));
     let number: f64 = number.parse().map_err(|_| SECONDS.to_owned())?;
-    Timeout::from_seconds(number * unit).map_err(|error| error.to_string())
+    Timeout::from_seconds(number * unit).map_err(|_| SECONDS.to_owned())
+}
+
+/// A whole number within a range.
+pub fn whole<T>(
+    range: RangeInclusive<i64>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+where
+    T: TryFrom<i64>,
+{
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        let number = number.and_then(|number| T::try_from(number).ok());
+        number.ok_or_else(|| format!("allowed: a whole number from {} to {}", range.start(), range.end()))
+    }
 }
 
 /// A number of seconds as whole milliseconds; the range is the caller's to check.
@@ -89,6 +106,15 @@ mod tests {
         assert_eq!(seconds_ms("7d"), Ok(604_800_000));
         for bad in ["", "d", "1w", "-1", "0", "1 d", "inf", "nan", "1e400"] {
             assert!(seconds_ms(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_whole_number_is_refused_with_its_range() {
+        let batch = whole::<u32>(1..=256);
+        assert_eq!((batch("1"), batch("256")), (Ok(1), Ok(256)));
+        for bad in ["", "0", "257", "-1", "abc", "1.0", "1e1", " 1", "99999999999999999999"] {
+            assert_eq!(batch(bad), Err("allowed: a whole number from 1 to 256".to_owned()), "{bad}");
         }
     }
 

@@ -3,17 +3,15 @@
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
 
 use ackward::adapter::{SystemClock, Threads, TokioNetwork};
-use ackward::port::{Clock, Connect};
+use ackward::port::Connect;
 use ackward::rules::{Invalid, Lease, Limits, Name, Timeout};
 use ackward::shell::{
-    Extras, Happening, HttpSender, HttpSenderOptions, Jump, Observer, Target, Wake, WorkOptions, Worked,
-    Worker, watch_clock, work_observed,
+    Extras, Happening, HttpSender, HttpSenderOptions, Observer, Target, Wake, WorkOptions, Worked, Worker,
+    work_observed,
 };
 use clap::Args;
-use futures_util::FutureExt;
 
 use super::events::Events;
 use super::exit::{Ended, Exit};
@@ -21,10 +19,11 @@ use super::fault::EnvFault;
 use super::output::say;
 use super::queue_file::{Durable, QueueFile};
 use super::secrets::SecretArgs;
-use super::signals::{Signals, Wish};
-use super::status::{Board, Metrics, StatusArgs, WorkMetrics};
+use super::service::{self, Service, Watch, Why, until_told};
+use super::signals::Signals;
+use super::status::{Board, Metrics, StatusArgs, StatusPage, WorkMetrics};
 use super::values::{lease, owner, timeout};
-use super::{Cli, Command, files, jitter};
+use super::{Command, files, jitter};
 
 /// Deliver a queue's jobs over HTTP until stopped
 #[derive(Debug, Args)]
@@ -43,7 +42,7 @@ pub struct Work {
     #[arg(long, env = "ACKWARD_URL", value_name = "URL", value_parser = target)]
     url: Target,
     /// Jobs sent at the same time [default: 4, or as many as a batch has, if those are more]
-    #[arg(long, env = "ACKWARD_SLOTS", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, env = "ACKWARD_SLOTS", value_name = "N", value_parser = super::values::whole::<u32>(1..=256))]
     slots: Option<u32>,
     /// The most jobs that are claimed, or finished, in one transaction. Each keeps a lease and a token of its own
     #[arg(
@@ -51,7 +50,7 @@ pub struct Work {
         env = "ACKWARD_BATCH",
         value_name = "N",
         default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..=256)
+        value_parser = super::values::whole::<u32>(1..=256)
     )]
     batch: u32,
     /// The worker's name in the queue [default: worker-PID]
@@ -96,111 +95,26 @@ impl Work {
     /// Works, and goes on with the settings read anew after each SIGHUP.
     pub async fn run(self) -> Result<(), Ended> {
         let signals = Signals::new().map_err(|error| Ended::new(Exit::Failure, error))?;
-        let metrics = WorkMetrics::new().map(Rc::new).map_err(|error| Ended::new(Exit::Failure, error))?;
-        let title = format!("Queue {}", self.queue.path().display());
-        let board = Board::new(title, Metrics::Work(Rc::clone(&metrics)));
-        let mut post = Post { signals, metrics, board, worked: Worked::default() };
-        let mut work = self;
-        while work.once(&mut post).await? == Wish::Reload {
-            match super::parse() {
-                Ok(Cli { command: Command::Work(anew), .. }) => work = *anew,
-                Ok(_) => {}
-                Err(refused) => {
-                    tracing::error!(error = refused.message(), "the settings are refused, the old ones stay");
-                }
-            }
-        }
-        Ok(())
+        service::run(Working::new(self).await?, signals).await
     }
 
-    async fn once(&self, post: &mut Post) -> Result<Wish, Ended> {
-        if self.url.is_https() { self.over_tls(post).await } else { self.over(TokioNetwork, post).await }
-    }
-
-    #[cfg(feature = "tls")]
-    async fn over_tls(&self, post: &mut Post) -> Result<Wish, Ended> {
-        let network = ackward::adapter::TlsNetwork::new();
-        self.over(network.map_err(|error| Ended::new(Exit::Failure, error))?, post).await
-    }
-
-    #[cfg(not(feature = "tls"))]
-    async fn over_tls(&self, _post: &mut Post) -> Result<Wish, Ended> {
-        Err(Ended::new(Exit::Usage, "this build has no https (feature tls)"))
-    }
-
-    async fn over(&self, network: impl Connect, post: &mut Post) -> Result<Wish, Ended> {
+    /// Everything that can fail before a job is touched.
+    async fn prepare(&self, before: Option<&Ready>) -> Result<Ready, Ended> {
         let options = self.options()?;
         self.queue.check()?;
         let identity =
             files::identity(self.queue.path()).map_err(|error| Ended::new(Exit::Storage, error))?;
-        let events = self.events.as_deref().map(Events::open).transpose().map_err(|error| {
-            let path = self.events.as_deref().unwrap_or(Path::new("-")).display();
-            Ended::new(Exit::Failure, format_args!("--events {path}: {error}"))
-        })?;
-        let worker = Worker {
-            clock: SystemClock,
-            blocking: Threads,
-            fault: EnvFault::from_env()?,
-            open: self.queue.open_to_work(self.durable),
+        self.queue.check_opens(self.durable)?;
+        let sending = HttpSenderOptions {
+            target: self.url.clone(),
+            timeout: self.timeout,
+            secrets: self.secrets.read()?,
         };
-        let target = self.url.clone();
-        let sending = HttpSenderOptions { target, timeout: self.timeout, secrets: self.secrets.read()? };
-        let senders = vec![HttpSender::new(network, SystemClock, sending); self.slots()];
-        let observer = Observers { metrics: Rc::clone(&post.metrics), events };
-        let batch = usize::try_from(self.batch).unwrap_or(usize::MAX);
-        let extras = Extras { batch, observer: &observer };
-        tracing::info!(
-            url = %self.url, owner = %options.owner, slots = senders.len(), batch,
-            durability = self.durable.word(), "working"
-        );
-        let Post { signals, board, worked: before, .. } = post;
-        board.set_stopping(false);
-        let why = Cell::new(Why::Wish(Wish::Stop));
-        let shutdown = async {
-            why.set(tokio::select! {
-                biased;
-                wish = signals.next() => Why::Wish(wish),
-                () = replaced(self.queue.path(), identity) => Why::Replaced,
-            });
-            board.set_stopping(true);
-        };
-        let wake = Wake::default();
-        let working = async {
-            let work = work_observed(&worker, &options, senders, &jitter, &wake, shutdown, extras);
-            tokio::select! {
-                biased;
-                worked = work => worked,
-                never = watch_clock(&SystemClock, CLOCK_EVERY, CLOCK_JUMP, tell_jump) => match never {},
-            }
-        };
-        let worked = self.status.beside(board, board.watch_queue(self.queue.open_to_look()), working).await?;
-        let worked = worked.map_err(|error| self.queue.failed(&error))?;
-        *before = sum(*before, worked);
-        self.ended(*before, why.get(), signals)
-    }
-
-    /// What a run came to: an error, or whether to go on.
-    fn ended(&self, worked: Worked, why: Why, signals: &mut Signals) -> Result<Wish, Ended> {
-        let wish = match why {
-            // A signal to end that came while the last jobs were being sent counts.
-            Why::Wish(Wish::Reload) => signals.next().now_or_never().unwrap_or(Wish::Reload),
-            Why::Wish(Wish::Stop) | Why::Replaced => Wish::Stop,
-        };
-        if wish == Wish::Stop {
-            self.report(worked);
-        }
-        if worked.cut > 0 && wish == Wish::Stop {
-            return Err(Ended::new(Exit::Cut, "what was being sent was cut off: the grace time was over"));
-        }
-        if matches!(why, Why::Replaced) {
-            let why = format_args!(
-                "{}: was moved, removed or replaced while it was open: nothing more is claimed; jobs of the old file \
-                 that were being sent may be sent again",
-                self.queue.path().display()
-            );
-            return Err(Ended::new(Exit::Storage, why));
-        }
-        Ok(wish)
+        let network = if self.url.is_https() { Net::tls()? } else { Net::Plain };
+        let fault = EnvFault::from_env()?;
+        let events = self.events.as_deref().map(open_events).transpose()?;
+        let page = self.status.prepare(before.map(|ready| &ready.page)).await?;
+        Ok(Ready { options, identity, sending, network, fault, events, page })
     }
 
     fn slots(&self) -> usize {
@@ -236,68 +150,139 @@ impl Work {
     }
 }
 
-/// What outlives a reload.
-struct Post {
-    signals: Signals,
-    metrics: Rc<WorkMetrics>,
-    board: Board,
-    /// What was done before the last reload.
-    worked: Worked,
+/// What the settings come to.
+struct Ready {
+    options: WorkOptions,
+    /// Which file the queue is.
+    identity: (u64, u64),
+    sending: HttpSenderOptions,
+    network: Net,
+    fault: EnvFault,
+    events: Option<Events>,
+    page: StatusPage,
 }
 
-/// Why a run ends.
-#[derive(Debug, Clone, Copy)]
-enum Why {
-    Wish(Wish),
-    Replaced,
+/// What jobs are sent over.
+enum Net {
+    Plain,
+    #[cfg(feature = "tls")]
+    Tls(ackward::adapter::TlsNetwork),
+}
+
+impl Net {
+    #[cfg(feature = "tls")]
+    fn tls() -> Result<Self, Ended> {
+        let network = ackward::adapter::TlsNetwork::new();
+        network.map(Self::Tls).map_err(|error| Ended::new(Exit::Failure, error))
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn tls() -> Result<Self, Ended> {
+        Err(Ended::new(Exit::Usage, "this build has no https (feature tls)"))
+    }
+}
+
+/// A worker, and what outlives a reload.
+struct Working {
+    work: Work,
+    ready: Ready,
+    metrics: Rc<WorkMetrics>,
+    board: Board,
+    worked: Cell<Worked>,
+}
+
+impl Working {
+    async fn new(work: Work) -> Result<Self, Ended> {
+        let ready = work.prepare(None).await?;
+        let metrics = WorkMetrics::new().map(Rc::new).map_err(|error| Ended::new(Exit::Failure, error))?;
+        let title = format!("Queue {}", work.queue.path().display());
+        let board = Board::new(title, Metrics::Work(Rc::clone(&metrics)));
+        Ok(Self { work, ready, metrics, board, worked: Cell::default() })
+    }
+
+    async fn over(&self, network: impl Connect, signals: &mut Signals) -> Result<Why, Ended> {
+        let Self { work, ready, board, .. } = self;
+        let Ready { options, identity, sending, fault, events, page, .. } = ready;
+        let worker = Worker {
+            clock: SystemClock,
+            blocking: Threads,
+            fault: fault.clone(),
+            open: work.queue.open_to_work(work.durable),
+        };
+        let senders = vec![HttpSender::new(network, SystemClock, sending.clone()); work.slots()];
+        let metrics = page.is_served().then_some(&*self.metrics);
+        let observer = Observers { metrics, events: events.as_ref() };
+        let batch = usize::try_from(work.batch).unwrap_or(usize::MAX);
+        let extras = Extras { batch, observer: &observer, worked: &self.worked };
+        tracing::info!(
+            url = %work.url, owner = %options.owner, slots = senders.len(), batch,
+            durability = work.durable.word(), "working"
+        );
+        let watch = Watch {
+            path: work.queue.path(),
+            identity: *identity,
+            board,
+            jump: "leases may end early or late",
+        };
+        let wake = Wake::default();
+        let working = until_told(&watch, signals, async |told| {
+            work_observed(&worker, options, senders, &jitter, &wake, told, extras).await
+        });
+        let fill = board.watch_queue(work.queue.open_to_look());
+        let (worked, why) = page.beside(board, fill, working).await?;
+        worked.map_err(|error| work.queue.failed(&error))?;
+        Ok(why)
+    }
+}
+
+impl Service for Working {
+    async fn take(&mut self, command: Command) -> Result<(), Ended> {
+        let Command::Work(work) = command else { return Ok(()) };
+        self.ready = work.prepare(Some(&self.ready)).await?;
+        self.work = *work;
+        Ok(())
+    }
+
+    async fn once(&self, signals: &mut Signals) -> Result<Why, Ended> {
+        match &self.ready.network {
+            Net::Plain => self.over(TokioNetwork, signals).await,
+            #[cfg(feature = "tls")]
+            Net::Tls(network) => self.over(network.clone(), signals).await,
+        }
+    }
+
+    async fn end(self, why: Why) -> Result<(), Ended> {
+        let worked = self.worked.get();
+        self.work.report(worked);
+        let replaced = "nothing more is claimed; jobs of the old file that were being sent may be sent again";
+        let cut = (worked.cut > 0).then_some("what was being sent was");
+        service::ended(why, self.work.queue.path(), replaced, cut)
+    }
 }
 
 /// Slots where nothing is said.
 const SLOTS: u32 = 4;
-/// How often the clock is looked at, and from which step on it has jumped.
-const CLOCK_EVERY: Duration = Duration::from_secs(1);
-const CLOCK_JUMP: Duration = Duration::from_secs(2);
-/// How often it is looked whether the file is still the one that was opened.
-const FILE_EVERY: Duration = Duration::from_secs(1);
 
-/// Completes when another file, or none, is at the path. SQLite itself refuses to write to a file that has moved.
-async fn replaced(path: &Path, identity: (u64, u64)) {
-    while files::identity(path).is_ok_and(|now| now == identity) {
-        SystemClock.sleep(FILE_EVERY).await;
-    }
+/// Metrics and event log, where anybody reads them.
+struct Observers<'a> {
+    metrics: Option<&'a WorkMetrics>,
+    events: Option<&'a Events>,
 }
 
-fn tell_jump(jump: Jump) {
-    let by_ms = jump.by_ms;
-    tracing::warn!(by_ms, "the clock jumped, or the process stood still: leases may end early or late");
-}
-
-/// Metrics and event log.
-struct Observers {
-    metrics: Rc<WorkMetrics>,
-    events: Option<Events>,
-}
-
-impl Observer for Observers {
+impl Observer for Observers<'_> {
     fn saw(&self, happening: &Happening<'_>) {
-        self.metrics.saw(happening);
-        if let Some(events) = &self.events {
+        if let Some(metrics) = self.metrics {
+            metrics.saw(happening);
+        }
+        if let Some(events) = self.events {
             events.saw(happening);
         }
     }
 }
 
-fn sum(a: Worked, b: Worked) -> Worked {
-    Worked {
-        claimed: a.claimed + b.claimed,
-        done: a.done + b.done,
-        retried: a.retried + b.retried,
-        dead: a.dead + b.dead,
-        unknown: a.unknown + b.unknown,
-        stale: a.stale + b.stale,
-        released: a.released + b.released,
-        cut: a.cut + b.cut,
-    }
+fn open_events(path: &Path) -> Result<Events, Ended> {
+    let failed = |error| Ended::new(Exit::Failure, format_args!("--events {}: {error}", path.display()));
+    Events::open(path).map_err(failed)
 }
 
 fn target(text: &str) -> Result<Target, String> {

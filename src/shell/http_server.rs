@@ -2,6 +2,7 @@
 //! every wait. What is answered is somebody else's.
 
 mod connection;
+mod heads;
 
 use std::future::Future;
 use std::time::Duration;
@@ -21,23 +22,28 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) type Reply = Response<Full<Bytes>>;
 
-/// What a server allows.
+/// What is allowed to those who ask.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub struct ServerLimits {
     /// How long a connection is kept that waits for a request, for the rest of its head, or to be read by its peer.
-    pub(super) head_timeout: Timeout,
+    pub head_timeout: Timeout,
     /// How long requests may take to end after the shutdown.
-    pub(super) grace: Timeout,
-    /// Connections served at once; others wait to be accepted.
-    pub(super) connections_max: usize,
+    pub grace: Timeout,
+    /// Connections served at once, at least 1; others wait to be accepted.
+    pub connections_max: usize,
 }
+
+/// Stands in the extensions of a request whose head has both Transfer-Encoding and Content-Length: where it ends is a
+/// matter of opinion, and somebody in between may have had another (RFC 9112, 6.3). The connection ends after it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TwoLengths;
 
 /// Serves requests until `shutdown` completes; then no connection is accepted any more, requests that have begun are
 /// answered, within the grace time, and all else is closed. Returns how many connections were cut off.
 pub(super) async fn serve<A, R>(
     mut listener: impl Listener,
     clock: &impl Clock,
-    limits: Limits,
+    limits: ServerLimits,
     shutdown: Shared<impl Future<Output = ()>>,
     on_accept: impl Fn(),
     answer: A,

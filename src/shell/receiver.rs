@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use hyper::Request;
 use hyper::body::Incoming;
 
-use super::http_server::{Limits, Reply, serve};
+use super::http_server::{Reply, ServerLimits, serve};
 use super::signature::Secrets;
 use crate::port::{Clock, Fault, Lane, Listener};
 use crate::rules::Timeout;
@@ -80,7 +80,7 @@ where
     received.get()
 }
 
-/// [`receive`], which tells in `received` what it has done so far, while it does it.
+/// [`receive`], which adds what it does to `received` while it does it: to what was done before, where it goes on.
 pub async fn receive_observed<I, L, C, F>(
     listener: impl Listener,
     inbox: &L,
@@ -96,7 +96,7 @@ pub async fn receive_observed<I, L, C, F>(
     F: Fault + Clone + Send + 'static,
 {
     let receiver = Receiver { clock, options, group: Group::default(), received };
-    let limits = Limits {
+    let limits = ServerLimits {
         head_timeout: options.head_timeout,
         grace: options.grace,
         connections_max: options.connections_max,
@@ -106,7 +106,7 @@ pub async fn receive_observed<I, L, C, F>(
     let serving = serve(listener, clock, limits, shutdown.shared(), on_accept, answer);
     tokio::select! {
         biased;
-        cut = serving => receiver.count(|received| received.cut = cut as u64),
+        cut = serving => receiver.count(|received| received.cut += cut as u64),
         never = receiver.group.commit(inbox, options.group_max.max(1), fault) => match never {},
     }
 }

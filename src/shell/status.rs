@@ -2,19 +2,20 @@
 //! else's.
 
 use std::future::Future;
+use std::net::IpAddr;
 
 use futures_util::FutureExt;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, REFERRER_POLICY,
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
+use hyper::http::uri::Authority;
 use hyper::{Method, Request, StatusCode};
 
-use super::http_server::{Limits, Reply, serve};
+use super::http_server::{Reply, ServerLimits, serve};
 use crate::port::{Clock, Listener};
-use crate::rules::Timeout;
 
 /// What a browser may do with a page: load script, style and data from here, nothing else from anywhere.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
@@ -38,32 +39,27 @@ pub struct Page {
     pub body: String,
 }
 
-/// What is allowed to those who look.
-#[derive(Debug, Clone, Copy)]
-pub struct StatusOptions {
-    /// How long a connection is kept that waits for a request, for the rest of its head, or to be read by its peer.
-    pub head_timeout: Timeout,
-    /// How long requests may take to end after the shutdown.
-    pub grace: Timeout,
-    /// Connections served at once, at least 1; others wait to be accepted.
-    pub connections_max: usize,
-}
-
 /// Serves pages until `shutdown` completes. Every reply forbids the browser to run or load anything from elsewhere,
-/// to frame the page and to keep it.
+/// to frame the page and to keep it. Who calls this host by something other than an IP address, `localhost` or one of
+/// `names` is answered 421: a browser does, for a page of somebody who had its own name point here (DNS rebinding).
 pub async fn serve_status(
     listener: impl Listener,
     pages: &impl Pages,
     clock: &impl Clock,
-    options: StatusOptions,
+    limits: ServerLimits,
+    names: &[String],
     shutdown: impl Future<Output = ()>,
 ) {
-    let StatusOptions { head_timeout, grace, connections_max } = options;
-    let limits = Limits { head_timeout, grace, connections_max };
-    serve(listener, clock, limits, shutdown.shared(), || {}, |request| answer(pages, request)).await;
+    let answer = |request| answer(pages, names, request);
+    serve(listener, clock, limits, shutdown.shared(), || {}, answer).await;
 }
 
-async fn answer(pages: &impl Pages, request: Request<Incoming>) -> Reply {
+async fn answer(pages: &impl Pages, names: &[String], request: Request<Incoming>) -> Reply {
+    if !is_meant(&request, names) {
+        let what =
+            "Host is neither an IP address, nor localhost, nor a name that this page was told to go by\n";
+        return reply(StatusCode::MISDIRECTED_REQUEST, TEXT, what.into());
+    }
     if request.method() != Method::GET && request.method() != Method::HEAD {
         let mut reply = reply(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD are served\n".into());
         reply.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
@@ -76,6 +72,23 @@ async fn answer(pages: &impl Pages, request: Request<Incoming>) -> Reply {
         }
         None => reply(StatusCode::NOT_FOUND, TEXT, "there is no such page\n".into()),
     }
+}
+
+/// Whether a request names this host: in Host, which stands once, and in its target, where it does.
+fn is_meant<B>(request: &Request<B>, names: &[String]) -> bool {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
+    let Ok(host) = Authority::try_from(host.as_bytes()) else { return false };
+    let target = request.uri().authority();
+    is_ours(&host, names) && target.is_none_or(|target| is_ours(target, names))
+}
+
+fn is_ours(authority: &Authority, names: &[String]) -> bool {
+    let host = authority.host();
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let is_named =
+        || names.iter().map(String::as_str).chain(["localhost"]).any(|name| name.eq_ignore_ascii_case(host));
+    bare.parse::<IpAddr>().is_ok() || is_named()
 }
 
 fn reply(status: StatusCode, content_type: &'static str, body: String) -> Reply {
@@ -93,4 +106,53 @@ fn reply(status: StatusCode, content_type: &'static str, body: String) -> Reply 
         headers.insert(name, HeaderValue::from_static(value));
     }
     reply
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// IP addresses, localhost and the names given; whatever else a name could look like is somebody else's.
+    #[test]
+    fn a_host_is_ours_by_address_or_by_name() {
+        let names = ["ops.example".to_owned()];
+        let is_meant = |hosts: &[&str], target: &str| {
+            let mut request = Request::get(target);
+            for host in hosts {
+                request = request.header(HOST, *host);
+            }
+            super::is_meant(&request.body(()).unwrap(), &names)
+        };
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:7412",
+            "[::1]:7412",
+            "[::1]",
+            "10.1.2.3",
+            "localhost:1",
+            "LocalHost",
+            "OPS.example:80",
+        ] {
+            assert!(is_meant(&[host], "/"), "{host}");
+        }
+        for host in [
+            "",
+            "x",
+            "evil.example:7412",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "evil.ops.example",
+            "ops.example.",
+            "localhost, evil.example",
+            "http://127.0.0.1",
+            "[evil]",
+        ] {
+            assert!(!is_meant(&[host], "/"), "{host}");
+        }
+        assert!(!is_meant(&[], "/") && !is_meant(&["localhost", "localhost"], "/"), "it stands once");
+        assert!(
+            is_meant(&["localhost"], "http://localhost/")
+                && !is_meant(&["localhost"], "http://evil.example/")
+        );
+    }
 }

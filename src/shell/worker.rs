@@ -22,9 +22,9 @@ use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::sender::Sender;
-use crate::port::{Blocking, Clock, Fault, Lane};
+use crate::port::{Blocking, Clock, Fault};
 use crate::rules::{Jitter, Lease, Limits, Name, RetryPolicy, Timeout};
-use crate::storage::{ClaimError, FinishError, LeaseQueue, StorageError};
+use crate::storage::{LeaseQueue, StorageError};
 use desk::{Desk, Papers};
 use shared_lane::SharedLane;
 use slot::Slot;
@@ -116,8 +116,10 @@ where
     O: Fn() -> Result<Q, StorageError> + Clone + Send + 'static,
     S: Sender,
 {
-    let extras = Extras { batch: 1, observer: &NoObserver };
-    work_observed(worker, options, senders, jitter, wake, shutdown, extras).await
+    let worked = Cell::default();
+    let extras = Extras { batch: 1, observer: &NoObserver, worked: &worked };
+    work_observed(worker, options, senders, jitter, wake, shutdown, extras).await?;
+    Ok(worked.get())
 }
 
 /// What a worker can have besides.
@@ -128,6 +130,8 @@ pub struct Extras<'a> {
     pub batch: usize,
     /// Is told what happens.
     pub observer: &'a dyn Observer,
+    /// What is done is added to this while it is done: to what was done before, where it goes on.
+    pub worked: &'a Cell<Worked>,
 }
 
 /// [`work`] in batches, observed.
@@ -142,7 +146,7 @@ pub async fn work_observed<Q, C, B, F, O, S>(
     wake: &Wake,
     shutdown: impl Future<Output = ()>,
     extras: Extras<'_>,
-) -> Result<Worked, StorageError>
+) -> Result<(), StorageError>
 where
     Q: LeaseQueue + 'static,
     C: Clock + Send,
@@ -151,10 +155,9 @@ where
     O: Fn() -> Result<Q, StorageError> + Clone + Send + 'static,
     S: Sender,
 {
-    let Extras { batch, observer } = extras;
+    let Extras { batch, observer, worked } = extras;
     let lanes = lanes(worker, senders.len(), batch).await?;
     let shutdown = shutdown.shared();
-    let worked = Cell::default();
     let (clock, fault) = (&worker.clock, &worker.fault);
     let turn = Turn::new(clock, jitter, observer);
     let desk = lanes.first().filter(|_| batch > 1).map(|lane| Desk {
@@ -164,7 +167,7 @@ where
         observer,
         turn: &turn,
         lane: lane.clone(),
-        worked: &worked,
+        worked,
         batch,
         papers: RefCell::new(Papers::default()),
         arrived: tokio::sync::Notify::new(),
@@ -174,24 +177,25 @@ where
         .into_iter()
         .zip(lanes)
         .map(|(sender, lane)| {
-            let (desk, turn, worked) = (desk.as_ref(), &turn, &worked);
+            let (desk, turn) = (desk.as_ref(), &turn);
             let slot = Slot { clock, fault, options, jitter, wake, observer, turn, lane, desk, worked };
             slot.work(sender, shutdown.clone())
         })
         .collect();
-    let all = run(slots, clock, options.grace, shutdown, &worked);
-    let Some(desk) = &desk else {
-        all.await;
-        return Ok(worked.get());
-    };
-    tokio::select! {
-        biased;
-        () = all => {}
-        never = desk.run() => match never {},
+    let all = run(slots, clock, options.grace, shutdown, worked);
+    match &desk {
+        None => all.await,
+        Some(desk) => tokio::select! {
+            biased;
+            () = all => {}
+            never = desk.run() => match never {},
+        },
     }
-    desk.give_back().await;
-    desk.lane.clone().close().await;
-    Ok(worked.get())
+    // The slots are gone, and with them their handles of the connection.
+    if let Some(desk) = desk {
+        desk.close().await;
+    }
+    Ok(())
 }
 
 /// A connection for each slot, or one for all of them where they work in batches.
@@ -250,7 +254,7 @@ async fn run(
         () = overdue => false,
     };
     if !in_time {
-        count(worked, |worked| worked.cut = slots.len() as u64);
+        count(worked, |worked| worked.cut += slots.len() as u64);
         tracing::warn!(slots = slots.len(), "cut off: the grace time is over");
     }
 }
@@ -259,12 +263,4 @@ fn count(worked: &Cell<Worked>, change: impl FnOnce(&mut Worked)) {
     let mut now = worked.get();
     change(&mut now);
     worked.set(now);
-}
-
-fn claim_is_busy(error: &ClaimError) -> bool {
-    matches!(error, ClaimError::Storage(error) if error.is_busy())
-}
-
-fn finish_is_busy(error: &FinishError) -> bool {
-    matches!(error, FinishError::Storage(error) if error.is_busy())
 }

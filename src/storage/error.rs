@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rusqlite::ErrorCode;
 
+use super::{ClaimError, EnqueueError, FinishError, RedriveError};
 use crate::rules::Invalid;
 
 /// SQLite refused or failed; unless said otherwise nothing has changed and no transaction is open.
@@ -87,3 +88,34 @@ impl StorageError {
         self.code() == Some(ErrorCode::DiskFull)
     }
 }
+
+/// An answer for each of several operations.
+pub type Answers<T, E> = Vec<Result<T, E>>;
+
+/// An error that may mean no more than that the file was locked.
+pub trait MayBeBusy {
+    /// Whether it was: nothing has changed, and trying again is the right answer.
+    fn is_busy(&self) -> bool;
+}
+
+/// The answers of operations that shared a transaction: as an error where the file was locked, so that whoever has
+/// patience tries again.
+///
+/// # Errors
+/// The answers themselves, of which at least one is busy.
+pub fn all_or_busy<T, E: MayBeBusy>(answers: Answers<T, E>) -> Result<Answers<T, E>, Answers<T, E>> {
+    let is_busy = answers.iter().any(|answer| answer.as_ref().is_err_and(E::is_busy));
+    if is_busy { Err(answers) } else { Ok(answers) }
+}
+
+macro_rules! may_be_busy {
+    ($($error:ty),+) => {
+        $(impl MayBeBusy for $error {
+            fn is_busy(&self) -> bool {
+                matches!(self, Self::Storage(error) if error.is_busy())
+            }
+        })+
+    };
+}
+
+may_be_busy!(EnqueueError, ClaimError, FinishError, RedriveError);

@@ -79,7 +79,8 @@ impl Queue {
     }
 
     /// Jobs as they are stored, by seq from after `after` on, at most `max` of them; only those that `filter`
-    /// lets through. It reads in one go, since a reader holds up whoever commits.
+    /// lets through. It reads in pieces, since a reader holds up whoever commits; with others at work the pieces may
+    /// belong to slightly different moments.
     ///
     /// # Errors
     /// [`StorageError`].
@@ -88,7 +89,7 @@ impl Queue {
     }
 
     /// The last jobs that `filter` lets through, the last one first, at most `max` of them. Reads back to where it has
-    /// found so many.
+    /// found so many, in pieces.
     ///
     /// # Errors
     /// [`StorageError`].

@@ -1,6 +1,6 @@
 //! A worker process: the worker loop that runs in production, or a courier that delivers one job after the other.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -95,9 +95,10 @@ pub async fn work<S: System>(context: Context, post: Rc<Post>, stage: Rc<Stage>)
         let senders = (0..post.slots).map(sender).collect();
         let wake = Wake::default();
         let (ended, diary) = (context.terminated(), Diary(context.clone()));
-        let extras = Extras { batch: post.batch, observer: &diary };
+        let worked = Cell::default();
+        let extras = Extras { batch: post.batch, observer: &diary, worked: &worked };
         match work_observed(&worker, &options, senders, &jitter, &wake, ended, extras).await {
-            Ok(_) => return stopped(&context, GRACE_MS),
+            Ok(()) => return stopped(&context, GRACE_MS),
             Err(error) => context.world().note(|| format!("cannot open the queue: {error}")),
         }
         context.sleep(RETRY).await;

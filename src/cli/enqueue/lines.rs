@@ -1,12 +1,14 @@
 //! Reads events from lines, whatever is in them: a line that is too long, no text or no event is refused with its
 //! number, and costs no more memory than a sound one.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, BufReader, Read};
 
 use ackward::rules::Event;
 
 /// The longest line that is looked at, in bytes. An event's has less than 200, white space aside.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
+/// What is read in one go, in bytes.
+const BUFFER_BYTES: usize = 64 * 1024;
 
 /// A line with something in it.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,14 +21,16 @@ pub struct Line {
 
 /// The lines of an input.
 pub struct Lines<R> {
-    input: R,
+    input: BufReader<R>,
     number: u64,
     bytes: u64,
+    /// Why the input cannot be read on, until that is told.
+    failed: Option<io::Error>,
 }
 
-impl<R: BufRead> Lines<R> {
-    pub const fn new(input: R) -> Self {
-        Self { input, number: 0, bytes: 0 }
+impl<R: Read> Lines<R> {
+    pub fn new(input: R) -> Self {
+        Self { input: BufReader::with_capacity(BUFFER_BYTES, input), number: 0, bytes: 0, failed: None }
     }
 
     /// Bytes read so far.
@@ -34,14 +38,38 @@ impl<R: BufRead> Lines<R> {
         self.bytes
     }
 
-    /// The next lines, at most `max`; blank ones are passed over. None at the end.
-    pub fn batch(&mut self, max: usize) -> io::Result<Vec<Line>> {
+    /// The next lines, at most `max`; blank ones are passed over. None at the end. With `at_once`, a batch that has a
+    /// line does not wait for another one that the producer has yet to write.
+    ///
+    /// # Errors
+    /// The input's, once the lines before it have been handed out; see [`number`](Self::number).
+    pub fn batch(&mut self, max: usize, at_once: bool) -> io::Result<Vec<Line>> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         let mut batch = Vec::new();
-        while batch.len() < max {
-            let Some(line) = self.next()? else { break };
-            batch.extend(line);
+        while batch.len() < max && (batch.is_empty() || !at_once || self.has_line()) {
+            match self.next() {
+                Ok(Some(line)) => batch.extend(line),
+                Ok(None) => break,
+                Err(error) if batch.is_empty() => return Err(error),
+                Err(error) => {
+                    self.failed = Some(error);
+                    break;
+                }
+            }
         }
         Ok(batch)
+    }
+
+    /// The number of the last line that was read to its end.
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether the next line is here already, so that reading it cannot wait.
+    fn has_line(&self) -> bool {
+        self.input.buffer().contains(&b'\n')
     }
 
     /// The next line: `None` at the end, `Some(None)` where it is blank.
@@ -51,11 +79,14 @@ impl<R: BufRead> Lines<R> {
         if read == 0 {
             return Ok(None);
         }
-        self.number += 1;
         self.bytes += read as u64;
-        let number = self.number;
-        if read as u64 == LINE_BYTES_MAX && line.last() != Some(&b'\n') {
+        let is_too_long = read as u64 == LINE_BYTES_MAX && line.last() != Some(&b'\n');
+        if is_too_long {
             self.skip_rest()?;
+        }
+        self.number += 1;
+        let number = self.number;
+        if is_too_long {
             let event = Err(format!("longer than {LINE_BYTES_MAX} bytes"));
             return Ok(Some(Some(Line { number, event })));
         }
@@ -98,18 +129,71 @@ mod tests {
         let mut lines = Lines::new(&text[..]);
         let mut all = Vec::new();
         loop {
-            let batch = lines.batch(2).unwrap();
+            let batch = lines.batch(2, false).unwrap();
             if batch.is_empty() {
                 break;
             }
             assert!(batch.len() <= 2);
             all.extend(batch);
         }
-        let told: Vec<_> = all
-            .iter()
-            .map(|line| (line.number, line.event.as_ref().map_or("refused", |event| event.id.as_str())))
-            .collect();
-        assert_eq!(told, [(1, "a"), (4, "refused"), (5, "refused"), (6, "refused"), (7, "b"), (8, "c")]);
+        assert_eq!(
+            told(&all),
+            [(1, "a"), (4, "refused"), (5, "refused"), (6, "refused"), (7, "b"), (8, "c")]
+        );
         assert_eq!(lines.bytes(), text.len() as u64);
+    }
+
+    /// Each piece is all that can be read without waiting: a line of which a part is missing is waited for only where
+    /// there is nothing to hand out.
+    #[test]
+    fn a_batch_ends_where_it_would_have_to_wait() {
+        let pieces = [
+            "{\"id\":\"a\",\"qty\":1}\n\n{\"id\":\"b\",\"qty\":1}\n{\"id\":",
+            "\"c\",\"qty\":1}\n",
+            "\n",
+            "x\n",
+        ];
+        let mut lines = Lines::new(Pieces(pieces.map(|piece| Ok(piece.into())).into()));
+        let mut batches = Vec::new();
+        loop {
+            let batch = lines.batch(500, true).unwrap();
+            if batch.is_empty() {
+                break;
+            }
+            batches.push(batch);
+        }
+        let told: Vec<_> = batches.iter().map(|batch| told(batch)).collect();
+        assert_eq!(told, [vec![(1, "a"), (3, "b")], vec![(4, "c")], vec![(6, "refused")]]);
+    }
+
+    #[test]
+    fn a_read_error_does_not_take_the_lines_before_it() {
+        for at_once in [false, true] {
+            let pieces =
+                [Ok("{\"id\":\"a\",\"qty\":1}\n".into()), Ok("{\"id".into()), Err(io::Error::other("gone"))];
+            let mut lines = Lines::new(Pieces(pieces.into()));
+            assert_eq!(told(&lines.batch(500, at_once).unwrap()), [(1, "a")]);
+            assert_eq!(lines.batch(500, at_once).unwrap_err().to_string(), "gone");
+            assert_eq!(lines.number(), 1);
+        }
+    }
+
+    fn told(lines: &[Line]) -> Vec<(u64, &str)> {
+        let mut told = Vec::new();
+        for Line { number, event } in lines {
+            told.push((*number, event.as_ref().map_or("refused", |event| event.id.as_str())));
+        }
+        told
+    }
+
+    /// What each read gives.
+    struct Pieces(std::collections::VecDeque<io::Result<String>>);
+
+    impl Read for Pieces {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let Some(piece) = self.0.pop_front().transpose()? else { return Ok(0) };
+            buffer[..piece.len()].copy_from_slice(piece.as_bytes());
+            Ok(piece.len())
+        }
     }
 }

@@ -126,11 +126,12 @@ impl Board {
                 if let Metrics::Work(metrics) = &self.metrics {
                     metrics.set(&stats, now.get());
                 }
-                self.sample(now, stats.pending + stats.leased);
+                // What was counted is as fresh as its end: a long count is no reason not to be ready.
+                self.sample(self::now(), stats.pending + stats.leased);
                 *self.counts.borrow_mut() = Counts::Queue { stats, dead, audit };
             } else {
                 match lane.call("depth", |queue: &mut Queue| queue.depth()).await {
-                    Ok(depth) => self.take_in_depth(now, depth),
+                    Ok(depth) => self.take_in_depth(self::now(), depth),
                     Err(error) if error.is_busy() => {}
                     Err(error) => return error,
                 }
@@ -289,4 +290,46 @@ fn count(queue: &Queue, now: Millis) -> Result<Counted, StorageError> {
 /// The time; 0 where the clock fails, which nothing but the page's own times depends on.
 fn now() -> Millis {
     SystemClock.now().unwrap_or_else(|_| Millis::new(0).expect("0 is a time"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ackward::storage::{Durability, OpenOptions};
+
+    /// A file in which each question takes its time.
+    struct Slow(RefCell<Queue>);
+
+    const TAKES: Duration = Duration::from_millis(200);
+
+    impl Lane<Queue> for Slow {
+        async fn call<T, F>(&self, _label: &'static str, job: F) -> T
+        where
+            T: Send + 'static,
+            F: FnOnce(&mut Queue) -> T + Send + 'static,
+        {
+            let answer = job(&mut self.0.borrow_mut());
+            SystemClock.sleep(TAKES).await;
+            answer
+        }
+
+        async fn close(self) {}
+    }
+
+    /// A count of a long file may take longer than an old look is trusted.
+    #[tokio::test]
+    async fn the_last_look_is_as_old_as_the_end_of_the_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let queue = Queue::open(&dir.path().join("queue.db"), &OpenOptions::new(Durability::Full)).unwrap();
+        let board = Board::new(String::new(), Metrics::Work(Rc::new(WorkMetrics::new().unwrap())));
+        let begun_ms = now().get();
+        let slow = Slow(RefCell::new(queue));
+        tokio::select! {
+            _ = board.look_at_queue(&slow) => panic!("it looks for ever"),
+            () = SystemClock.sleep(2 * TAKES) => {}
+        }
+        let looked_ms = board.looked_ms.get() - begun_ms;
+        assert!(looked_ms >= i64::try_from(TAKES.as_millis()).unwrap(), "after {looked_ms} ms");
+        assert_eq!(board.unready(), None);
+    }
 }

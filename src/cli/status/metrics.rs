@@ -100,7 +100,8 @@ impl WorkMetrics {
             self.dead.with_label_values(&[reason.as_str()]).set(*count);
         }
         self.ready.set(stats.ready);
-        self.oldest_ready.set(stats.ready_since_ms.map_or(0, |since_ms| (now_ms - since_ms).max(0)));
+        self.oldest_ready
+            .set(stats.ready_since_ms.map_or(0, |since_ms| now_ms.saturating_sub(since_ms).max(0)));
         self.overdue.set(stats.overdue);
         self.redrives.set(stats.redrives);
     }
@@ -154,7 +155,12 @@ impl Observer for WorkMetrics {
                 self.leases_lost.inc();
                 self.sent(happening, None);
             }
-            Happening::Released { released: Released::Pending, .. } => self.released.inc(),
+            Happening::Released { released, .. } => {
+                if *released == Released::Pending {
+                    self.released.inc();
+                }
+                self.sent(happening, None);
+            }
             Happening::LockWait { waited_ms, .. } => {
                 let waited_ms = u32::try_from((*waited_ms).max(0)).unwrap_or(u32::MAX);
                 self.lock_wait.observe(f64::from(waited_ms) / 1_000.0);
@@ -253,5 +259,27 @@ impl Maker {
 
     fn histograms(&self, name: &str, help: &str, label: &str) -> Result<HistogramVec, prometheus::Error> {
         self.keep(HistogramVec::new(HistogramOpts::new(name, help), &[label])?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ackward::rules::{Attempt, Event, Name, Qty, Ticket, Token};
+
+    use super::*;
+
+    /// What is no longer being sent is not remembered, also where it was given back.
+    #[test]
+    fn a_job_given_back_is_forgotten() {
+        let metrics = WorkMetrics::new().unwrap();
+        let event = Event { id: Name::new("id", "a").unwrap(), qty: Qty::new(1).unwrap() };
+        let (token, attempt) = (Token::new(1).unwrap(), Attempt::new(1).unwrap());
+        let ticket = Ticket::new(event, Name::new("owner", "w").unwrap(), token, attempt, 10).unwrap();
+        for released in [Released::Pending, Released::Stale] {
+            metrics.saw(&Happening::Claimed { ticket: &ticket });
+            assert_eq!(metrics.sending.borrow().len(), 1);
+            metrics.saw(&Happening::Released { ticket: &ticket, released });
+            assert!(metrics.sending.borrow().is_empty(), "{released:?}");
+        }
     }
 }

@@ -3,10 +3,9 @@
 use std::fmt::Write;
 
 use ackward::storage::JobRow;
-use rusqlite::types::Value;
 
 use super::board::{Counts, Sample, View};
-use crate::cli::output::plain;
+use crate::cli::output::spelt;
 use crate::cli::stats::span;
 use crate::cli::values::time;
 
@@ -124,11 +123,7 @@ fn listed(main: &mut String, title: &str, rows: &[JobRow], columns: &[&str]) {
     for row in rows {
         main.push_str("<tr>");
         for column in columns {
-            let text = match row.get(column) {
-                Value::Integer(ms) if matches!(*column, "at_ms" | "available_at") => time(*ms),
-                value => plain(value),
-            };
-            let _ = write!(main, "<td>{}</td>", escape(&text));
+            let _ = write!(main, "<td>{}</td>", escape(&spelt(column, row.get(column))));
         }
         main.push_str("</tr>");
     }
@@ -155,6 +150,7 @@ fn escape(text: &str) -> String {
 mod tests {
     use super::*;
     use ackward::storage::Stats;
+    use rusqlite::types::Value;
 
     /// Another program's id or note cannot become part of the page.
     #[test]

@@ -10,12 +10,14 @@ use std::time::Duration;
 
 use hyper::Request;
 use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::AsyncReadExt;
 
-use super::Reply;
+use super::heads::{Framing, Framings, Heads};
+use super::{Reply, TwoLengths};
 use crate::port::{Clock, Stream};
 use crate::rules::Timeout;
 use crate::shell::wait::within;
@@ -51,13 +53,20 @@ where
     A: Fn(Request<Incoming>) -> R,
     R: Future<Output = Reply>,
 {
-    let phase = Phase::default();
-    let service = service_fn(|request| {
+    let (phase, framings) = (Phase::default(), Framings::default());
+    let service = service_fn(|mut request: Request<Incoming>| {
         phase.answering.set(true);
+        let framing = framings.next();
+        if framing == Some(Framing::Both) {
+            request.extensions_mut().insert(TwoLengths);
+        }
         let answer = answer(request);
         let phase = &phase;
         Box::pin(async move {
-            let reply = answer.await;
+            let mut reply = answer.await;
+            if !matches!(framing, Some(Framing::Length(_))) {
+                reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             phase.answering.set(false);
             phase.answered.set(phase.answered.get() + 1);
             Ok::<_, Infallible>(reply)
@@ -66,7 +75,7 @@ where
     let mut connection = http1::Builder::new()
         .auto_date_header(false)
         .max_buf_size(BUFFER_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Heads::new(stream, BUFFER_BYTES_MAX, &framings)), service);
     let mut stopping = false;
     let ended = loop {
         let answered = phase.answered.get();
@@ -93,7 +102,7 @@ where
             Step::TimedOut => return Err(ServeError::HeadTimeout),
         }
     };
-    linger(connection.into_parts().io.into_inner(), clock).await;
+    linger(connection.into_parts().io.into_inner().into_inner(), clock).await;
     Ok(ended?)
 }
 

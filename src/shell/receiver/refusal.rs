@@ -24,6 +24,8 @@ pub(super) enum Refusal {
     ContentType,
     /// 400: what of the idempotency key is wrong.
     Key(&'static str),
+    /// 400: Transfer-Encoding and Content-Length.
+    TwoLengths,
     /// 413.
     BodyTooLarge,
     /// 408.
@@ -49,7 +51,7 @@ impl Refusal {
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::ContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Key(_) | Self::BodyCut | Self::Body(_) => StatusCode::BAD_REQUEST,
+            Self::Key(_) | Self::TwoLengths | Self::BodyCut | Self::Body(_) => StatusCode::BAD_REQUEST,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::Signature(_) | Self::BadSignature(_) => StatusCode::UNAUTHORIZED,
@@ -66,6 +68,7 @@ impl Refusal {
             Self::HeadTooLarge => "head-too-large",
             Self::ContentType => "unsupported-media-type",
             Self::Key(_) => "idempotency-key",
+            Self::TwoLengths => "two-lengths",
             Self::BodyTooLarge => "body-too-large",
             Self::BodyTimeout => "body-timeout",
             Self::BodyCut => "body-cut",
@@ -108,6 +111,9 @@ impl fmt::Display for Refusal {
             Self::HeadTooLarge => f.write_str("the head is too large"),
             Self::ContentType => f.write_str("the content type is not application/json, plain"),
             Self::Key(what) | Self::Signature(what) => f.write_str(what),
+            Self::TwoLengths => {
+                f.write_str("Transfer-Encoding and Content-Length stand both: send one of them, plain")
+            }
             Self::BodyTooLarge => f.write_str("the body is too large"),
             Self::BodyTimeout => f.write_str("the body did not come in time"),
             Self::BodyCut => f.write_str("the body did not come whole"),

@@ -11,6 +11,7 @@ use super::refusal::Refusal;
 use crate::port::Clock;
 use crate::rules::{Event, Invalid, Millis, Name};
 use crate::shell::http_sender::IDEMPOTENCY_KEY;
+use crate::shell::http_server::TwoLengths;
 use crate::shell::signature::{Secrets, WEBHOOK_ID, WEBHOOK_SIGNATURE, WEBHOOK_TIMESTAMP};
 use crate::shell::wait::within;
 
@@ -30,6 +31,9 @@ pub(super) async fn read<C: Clock>(
     now: Millis,
 ) -> Result<Event, Refusal> {
     let (head, body) = request.into_parts();
+    if head.extensions.get::<TwoLengths>().is_some() {
+        return Err(Refusal::TwoLengths);
+    }
     let key = check_head(&head)?;
     if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
         return Err(Refusal::BodyTooLarge);

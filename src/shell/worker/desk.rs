@@ -7,16 +7,19 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::future::pending;
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 
-use super::keep::left;
 use super::turn::Turn;
-use super::{Happening, Observer, WorkOptions, Worked, claim_is_busy, count, finish_is_busy};
+use super::{Happening, Observer, WorkOptions, Worked, count};
 use crate::port::{Clock, Fault, Lane};
 use crate::rules::Ticket;
-use crate::storage::{ClaimError, FinishError, FinishOrder, Finished, LeaseQueue, Released};
+use crate::storage::{
+    ClaimError, FinishError, FinishOrder, Finished, LeaseQueue, MayBeBusy, Released, all_or_busy,
+};
 
 pub(super) struct Desk<'a, C, F, L, Q> {
     pub(super) clock: &'a C,
@@ -36,8 +39,8 @@ pub(super) struct Desk<'a, C, F, L, Q> {
 /// What lies on the desk.
 #[derive(Default)]
 pub(super) struct Papers {
-    /// Claimed, and not yet taken by a slot.
-    claimed: VecDeque<Ticket>,
+    /// Claimed, and not yet taken by a slot; each with the time, in ms since 1970, from which on it is too old to be.
+    claimed: VecDeque<(Ticket, i64)>,
     /// Claimed too long ago to be sent.
     old: Vec<Ticket>,
     /// Slots that want a job.
@@ -56,7 +59,8 @@ enum Task {
     Release(Vec<Ticket>),
     Claim,
     Finish,
-    Wait,
+    /// For what arrives, and for the first claimed ticket to turn old, where there is one.
+    Wait(Option<Duration>),
 }
 
 impl<C, F, L, Q> Desk<'_, C, F, L, Q>
@@ -69,16 +73,12 @@ where
     /// A job for a slot. Dropping the future leaves a job that was meant for it to its lease.
     pub(super) async fn claim(&self) -> Claimed {
         let (reply, answer) = oneshot::channel();
-        {
-            let mut papers = self.papers.borrow_mut();
-            while let Some(ticket) = papers.claimed.pop_front() {
-                if self.is_fresh(&ticket) {
-                    return Ok(Some(ticket));
-                }
-                papers.old.push(ticket);
-            }
-            papers.hungry.push_back(reply);
+        let fresh = self.papers.borrow_mut().take_fresh(self.now_ms());
+        if let Some(ticket) = fresh {
+            return Ok(Some(ticket));
         }
+        self.papers.borrow_mut().hungry.push_back(reply);
+        // Also for what has turned out to be old.
         self.arrived.notify_one();
         answer.await.unwrap_or(Ok(None))
     }
@@ -99,22 +99,26 @@ where
                 Task::Release(tickets) => self.release(tickets).await,
                 Task::Claim => self.claim_many().await,
                 Task::Finish => self.finish_many().await,
-                Task::Wait => self.arrived.notified().await,
+                Task::Wait(limit) => self.wait(limit).await,
             }
         }
     }
 
-    /// Gives back what no slot has taken.
-    pub(super) async fn give_back(&self) {
+    /// Gives back what no slot has taken, and closes the connection where this is the last to use it.
+    pub(super) async fn close(self) {
         let papers = self.papers.take();
-        let tickets: Vec<_> = papers.claimed.into_iter().chain(papers.old).collect();
+        let claimed = papers.claimed.into_iter().map(|(ticket, _)| ticket);
+        let tickets: Vec<_> = papers.old.into_iter().chain(claimed).collect();
         if !tickets.is_empty() {
             self.release(tickets).await;
         }
+        self.lane.close().await;
     }
 
     fn next(&self) -> Task {
+        let now_ms = self.now_ms();
         let mut papers = self.papers.borrow_mut();
+        papers.set_old_apart(now_ms);
         papers.hungry.retain(|reply| !reply.is_closed());
         if !papers.old.is_empty() {
             return Task::Release(std::mem::take(&mut papers.old));
@@ -122,7 +126,25 @@ where
         if !papers.hungry.is_empty() {
             return Task::Claim;
         }
-        if papers.finishing.is_empty() { Task::Wait } else { Task::Finish }
+        if !papers.finishing.is_empty() {
+            return Task::Finish;
+        }
+        let first_ms = papers.claimed.iter().map(|(_, old_at_ms)| *old_at_ms).min();
+        Task::Wait(first_ms.map(|first_ms| Duration::from_millis(first_ms.abs_diff(now_ms))))
+    }
+
+    async fn wait(&self, limit: Option<Duration>) {
+        let first_is_old = async {
+            match limit {
+                Some(limit) => self.clock.sleep(limit).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.arrived.notified() => {}
+            () = first_is_old => {}
+        }
     }
 
     async fn claim_many(&self) {
@@ -133,18 +155,28 @@ where
                 move |queue: &mut Q| queue.claim_many(&owner, &mut || clock.now(), lease, batch, &mut fault);
             self.lane.call("claim-many", job).await
         };
-        let claimed = self.turn.take(transaction, claim_is_busy).await;
+        let claimed = self.turn.take(transaction, ClaimError::is_busy).await;
+        let now_ms = self.now_ms();
         let mut papers = self.papers.borrow_mut();
         let mut error = None;
         match claimed {
-            Ok(tickets) => papers.claimed.extend(tickets),
+            Ok(tickets) => papers.claimed.extend(tickets.into_iter().map(|ticket| {
+                let old_at_ms = old_at_ms(&ticket, now_ms);
+                (ticket, old_at_ms)
+            })),
             Err(failed) => error = Some(failed),
         }
         // A slot that has gone meanwhile leaves its job to the others.
         while let Some(reply) = papers.hungry.pop_front() {
-            let claimed = error.take().map_or_else(|| Ok(papers.claimed.pop_front()), Err);
-            if let Err(Ok(Some(ticket))) = reply.send(claimed) {
-                papers.claimed.push_front(ticket);
+            let (claimed, old_at_ms) = match error.take() {
+                Some(failed) => (Err(failed), None),
+                None => {
+                    let (ticket, old_at_ms) = papers.claimed.pop_front().unzip();
+                    (Ok(ticket), old_at_ms)
+                }
+            };
+            if let (Err(Ok(Some(ticket))), Some(old_at_ms)) = (reply.send(claimed), old_at_ms) {
+                papers.claimed.push_front((ticket, old_at_ms));
             }
         }
     }
@@ -157,7 +189,7 @@ where
         };
         let transaction = async || {
             // Where the clock fails nobody can say that a ticket still holds.
-            let Ok(now) = self.clock.now() else { return Ok(stale(orders.len())) };
+            let Ok(now) = self.clock.now() else { return Ok(all(orders.len(), Finished::Stale)) };
             let (orders, mut fault) = (orders.clone(), self.fault.clone());
             let job = move |queue: &mut Q| queue.finish_many(&orders, now, &mut fault);
             all_or_busy(self.lane.call("finish-many", job).await)
@@ -171,7 +203,7 @@ where
 
     async fn release(&self, tickets: Vec<Ticket>) {
         let transaction = async || {
-            let Ok(now) = self.clock.now() else { return Ok(Vec::new()) };
+            let Ok(now) = self.clock.now() else { return Ok(all(tickets.len(), Released::Stale)) };
             let (tickets, mut fault) = (tickets.clone(), self.fault.clone());
             let job = move |queue: &mut Q| queue.release_many(&tickets, now, &mut fault);
             all_or_busy(self.lane.call("release-many", job).await)
@@ -196,19 +228,35 @@ where
         }
     }
 
-    /// Whether at least half of the lease is left.
-    fn is_fresh(&self, ticket: &Ticket) -> bool {
-        let half_ms = u128::from(self.options.lease.get().unsigned_abs()) / 2;
-        left(self.clock, ticket).is_some_and(|left| left.as_millis() >= half_ms)
+    /// Where the clock fails everything is old: nobody can say that a ticket still holds.
+    fn now_ms(&self) -> i64 {
+        self.clock.now().map_or(i64::MAX, |now| now.get())
     }
 }
 
-/// All answers as an error where the file was locked, so that the turn tries again.
-fn all_or_busy<T>(answers: Answers<T>) -> Result<Answers<T>, Answers<T>> {
-    let busy = answers.iter().any(|answer| answer.as_ref().is_err_and(finish_is_busy));
-    if busy { Err(answers) } else { Ok(answers) }
+impl Papers {
+    /// The first ticket that is not too old.
+    fn take_fresh(&mut self, now_ms: i64) -> Option<Ticket> {
+        self.set_old_apart(now_ms);
+        self.claimed.pop_front().map(|(ticket, _)| ticket)
+    }
+
+    fn set_old_apart(&mut self, now_ms: i64) {
+        let (fresh, old): (VecDeque<_>, VecDeque<_>) =
+            self.claimed.drain(..).partition(|(_, old_at_ms)| now_ms < *old_at_ms);
+        self.claimed = fresh;
+        self.old.extend(old.into_iter().map(|(ticket, _)| ticket));
+    }
 }
 
-fn stale(count: usize) -> Answers<Finished> {
-    (0..count).map(|_| Ok(Finished::Stale)).collect()
+/// Half of what is left of the lease from `now_ms` on. A lease can be shorter than was asked for: the job's deadline
+/// cuts it.
+fn old_at_ms(ticket: &Ticket, now_ms: i64) -> i64 {
+    let left_ms = ticket.lease_until_ms().saturating_sub(now_ms).max(0);
+    now_ms.saturating_add(left_ms / 2)
+}
+
+/// The same answer for every ticket.
+fn all<T: Copy>(count: usize, answer: T) -> Answers<T> {
+    (0..count).map(|_| Ok(answer)).collect()
 }

@@ -11,12 +11,14 @@ use super::desk::Desk;
 use super::keep::{Kept, keep, left};
 use super::turn::Turn;
 use super::wake::Wake;
-use super::{Happening, Observer, WorkOptions, Worked, claim_is_busy, count, finish_is_busy};
+use super::{Happening, Observer, WorkOptions, Worked, count};
 use crate::port::{Clock, Fault, Lane};
 use crate::rules::{Delay, Jitter, Outcome, Status, Ticket};
 use crate::shell::courier::verdict;
 use crate::shell::sender::{SendError, Sender};
-use crate::storage::{ClaimError, FinishError, FinishOrder, Finished, LeaseQueue, Released, Renewed};
+use crate::storage::{
+    ClaimError, FinishError, FinishOrder, Finished, LeaseQueue, MayBeBusy, Released, Renewed,
+};
 
 /// Logs with the ticket's identity.
 macro_rules! log {
@@ -158,7 +160,7 @@ where
             let job = move |queue: &mut Q| queue.claim_at(&owner, &mut || clock.now(), lease, &mut fault);
             self.lane.call("claim", job).await
         };
-        self.turn.take(transaction, claim_is_busy).await
+        self.turn.take(transaction, ClaimError::is_busy).await
     }
 
     async fn renew(&self, ticket: Ticket) -> Result<Renewed, ClaimError> {
@@ -168,7 +170,7 @@ where
             let job = move |queue: &mut Q| queue.renew(&ticket, &mut || clock.now(), lease, &mut fault);
             self.lane.call("renew", job).await
         };
-        self.turn.take(transaction, claim_is_busy).await
+        self.turn.take(transaction, ClaimError::is_busy).await
     }
 
     /// `Stale` also where the clock fails: then nobody can say that the ticket still holds.
@@ -187,7 +189,7 @@ where
             let job = move |queue: &mut Q| queue.finish(&ticket, outcome, now, delay, &mut fault);
             self.lane.call("finish", job).await
         };
-        self.turn.take(transaction, finish_is_busy).await
+        self.turn.take(transaction, FinishError::is_busy).await
     }
 
     /// Gives a job back that was claimed but not sent. Where that fails it comes back when the lease ends.
@@ -198,7 +200,7 @@ where
             let (ticket, mut fault) = (ticket.clone(), self.fault.clone());
             self.lane.call("release", move |queue: &mut Q| queue.release(&ticket, now, &mut fault)).await
         };
-        let released = match self.turn.take(transaction, finish_is_busy).await {
+        let released = match self.turn.take(transaction, FinishError::is_busy).await {
             Ok(released) => released,
             Err(error) => {
                 self.observer.saw(&Happening::QueueFailed { operation: "release" });

@@ -15,10 +15,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::*;
-use crate::port::{FaultPoint, Injected, NoFault};
+use crate::port::{FaultPoint, Injected, Lane, NoFault};
 use crate::rules::{Attempts, Event, Invalid, Millis, Qty};
 use crate::shell::sender::SendError;
-use crate::shell::wire::Inline;
+use crate::shell::wire::{Inline, InlineLane};
 use crate::storage::{Durability, OpenOptions, Queue};
 
 /// tokio's virtual time, with a wall clock that can jump.
@@ -171,12 +171,21 @@ impl Bench {
         fault: F,
         story: impl Future<Output = ()>,
     ) -> Worked {
+        self.work_on(Inline, fault, story).await
+    }
+
+    async fn work_on<B: Blocking, F: Fault + Clone + Send + 'static>(
+        &self,
+        blocking: B,
+        fault: F,
+        story: impl Future<Output = ()>,
+    ) -> Worked {
         let path = self.path();
         let open = move || {
             let options = OpenOptions::new(Durability::Full).create(false).busy_timeout(Duration::ZERO);
             Queue::open(&path, &options)
         };
-        let worker = Worker { clock: self.clock.clone(), blocking: Inline, fault, open };
+        let worker = Worker { clock: self.clock.clone(), blocking, fault, open };
         let actor =
             || Actor { script: Rc::clone(&self.script), path: self.path(), log: Rc::clone(&self.log) };
         let senders = (0..self.slots).map(|_| actor()).collect();
@@ -187,8 +196,10 @@ impl Bench {
             }
         };
         let jitter = || Jitter::new(0.5).unwrap();
-        let extras = Extras { batch: self.batch, observer: &self.seen };
-        work_observed(&worker, &self.options, senders, &jitter, &self.wake, shutdown, extras).await.unwrap()
+        let worked = Cell::default();
+        let extras = Extras { batch: self.batch, observer: &self.seen, worked: &worked };
+        work_observed(&worker, &self.options, senders, &jitter, &self.wake, shutdown, extras).await.unwrap();
+        worked.get()
     }
 
     /// `status attempts token reason` of a job.
@@ -520,6 +531,92 @@ async fn m10_a_batch_gives_back_what_it_cannot_send_in_time() {
     assert_eq!(bench.job("a"), "done 1 1 -");
     assert_eq!(bench.job("b"), "done 1 2 -", "its attempt was given back, its token was not");
     assert_eq!(bench.job("c"), "pending 0 2 -");
+}
+
+/// M10: a job that waits behind a send longer than its lease is given back while it still can be, with its attempt.
+#[tokio::test(start_paused = true)]
+async fn m10_a_batch_gives_back_in_time_although_every_slot_is_busy_for_longer_than_the_lease() {
+    let mut bench = Bench::new(vec![Act::After(4_000)]);
+    (bench.slots, bench.batch) = (1, 2);
+    bench.enqueue("a", 60_000);
+    bench.enqueue("b", 60_000);
+    let story = async {
+        ms(1_600).await;
+        assert_eq!(bench.job("b"), "pending 0 1 -", "given back when half of its lease was over");
+        ms(3_400).await;
+    };
+    let worked = bench.work(NoFault, story).await;
+    assert_eq!(worked, Worked { claimed: 3, done: 2, released: 1, ..Worked::default() });
+    assert_eq!(bench.job("b"), "done 1 2 -");
+}
+
+/// Q31: a deadline cuts the lease, so half of the lease that was asked for is no measure of how old a ticket is.
+#[tokio::test(start_paused = true)]
+async fn q31_a_batch_sends_jobs_whose_deadline_is_nearer_than_half_a_lease() {
+    let mut bench = Bench::new(vec![Act::After(100), Act::After(100), Act::After(100)]);
+    (bench.slots, bench.batch) = (1, 3);
+    for id in ["a", "b", "c"] {
+        bench.enqueue(id, 1_000);
+    }
+    let worked = bench.work(NoFault, ms(900)).await;
+    assert_eq!(
+        worked,
+        Worked { claimed: 3, done: 3, ..Worked::default() },
+        "each on the ticket of the one claim"
+    );
+}
+
+/// However many slots share a connection, it is closed before the worker says that it has stopped.
+#[tokio::test(start_paused = true)]
+async fn the_connections_are_closed_at_the_end() {
+    for batch in [1, 4] {
+        let (opened, closed) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+        let mut bench = Bench::new(Vec::new());
+        (bench.slots, bench.batch) = (3, batch);
+        bench.enqueue("a", 60_000);
+        let blocking = Counting { opened: Rc::clone(&opened), closed: Rc::clone(&closed) };
+        bench.work_on(blocking, NoFault, ms(100)).await;
+        let lanes = if batch == 1 { 3 } else { 1 };
+        assert_eq!((opened.get(), closed.get()), (lanes, lanes), "batch {batch}");
+    }
+}
+
+/// Counts the lanes that are opened, and those that are closed rather than dropped.
+#[derive(Clone)]
+struct Counting {
+    opened: Rc<Cell<u32>>,
+    closed: Rc<Cell<u32>>,
+}
+
+struct CountedLane<R>(InlineLane<R>, Rc<Cell<u32>>);
+
+impl Blocking for Counting {
+    type Lane<R: 'static> = CountedLane<R>;
+
+    async fn open<R, E, F>(&self, label: &'static str, open: F) -> Result<CountedLane<R>, E>
+    where
+        R: 'static,
+        E: Send + 'static,
+        F: FnOnce() -> Result<R, E> + Send + 'static,
+    {
+        self.opened.set(self.opened.get() + 1);
+        Inline.open(label, open).await.map(|lane| CountedLane(lane, Rc::clone(&self.closed)))
+    }
+}
+
+impl<R: 'static> Lane<R> for CountedLane<R> {
+    async fn call<T, F>(&self, label: &'static str, job: F) -> T
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut R) -> T + Send + 'static,
+    {
+        self.0.call(label, job).await
+    }
+
+    async fn close(self) {
+        self.1.set(self.1.get() + 1);
+        self.0.close().await;
+    }
 }
 
 /// Q7: where the finish of a batch fails, every job of it stays leased, and all are recorded at the next try.

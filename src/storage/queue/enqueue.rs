@@ -21,14 +21,10 @@ pub(super) fn enqueue(
     max_attempts: Attempts,
     durability: Durability,
 ) -> Result<Enqueued, EnqueueError> {
-    let deadline_ms = deadline_ms(now, ttl)?;
-    let transaction = Immediate::begin(connection)?;
-    let enqueued = match add(connection, event, now, deadline_ms, max_attempts) {
-        Err(error @ EnqueueError::Conflict { .. }) => Err(error),
-        added => Ok(added?),
-    };
-    commit(transaction, std::slice::from_ref(&enqueued), durability)?;
-    enqueued
+    let events = std::slice::from_ref(event);
+    let answers = enqueue_many(connection, events, now, ttl, max_attempts, durability)?;
+    // One event in, one answer out.
+    answers.into_iter().next().unwrap_or(Ok(Enqueued::Duplicate))
 }
 
 /// Several events in one transaction, with an answer for each.

@@ -56,16 +56,9 @@ pub(super) fn finish(
     delay: Delay,
     fault: &mut dyn Fault,
 ) -> Result<Finished, FinishError> {
-    let transaction = Immediate::begin(connection)?;
-    let finished = record(connection, ticket, outcome, now, delay)?;
-    commit(
-        transaction,
-        &[finished],
-        |finished| *finished != Finished::Stale,
-        FaultPoint::AfterFinish,
-        fault,
-    )?;
-    Ok(finished)
+    // One ticket in, one answer out.
+    let finished = finish_all(connection, [(ticket, outcome, delay)], now, fault)?;
+    Ok(finished.first().copied().unwrap_or(Finished::Stale))
 }
 
 /// Several outcomes in one transaction, each ticket fenced on its own.
@@ -75,9 +68,19 @@ pub(super) fn finish_many(
     now: Millis,
     fault: &mut dyn Fault,
 ) -> Result<Vec<Finished>, FinishError> {
+    let orders = orders.iter().map(|order| (&order.ticket, order.outcome, order.delay));
+    finish_all(connection, orders, now, fault)
+}
+
+fn finish_all<'t>(
+    connection: &Connection,
+    orders: impl IntoIterator<Item = (&'t Ticket, Outcome, Delay)>,
+    now: Millis,
+    fault: &mut dyn Fault,
+) -> Result<Vec<Finished>, FinishError> {
     let transaction = Immediate::begin(connection)?;
-    let record = |order: &FinishOrder| record(connection, &order.ticket, order.outcome, now, order.delay);
-    let finished: Vec<_> = orders.iter().map(record).collect::<Result<_, _>>()?;
+    let record = |(ticket, outcome, delay)| record(connection, ticket, outcome, now, delay);
+    let finished: Vec<_> = orders.into_iter().map(record).collect::<Result<_, _>>()?;
     commit(transaction, &finished, |finished| *finished != Finished::Stale, FaultPoint::AfterFinish, fault)?;
     Ok(finished)
 }

@@ -31,20 +31,30 @@ pub struct JobFilter {
     pub id_prefix: Option<String>,
 }
 
+/// Rows looked at in one go.
+const PIECE_ROWS: usize = 20_000;
+
 macro_rules! filtered {
-    ($order:literal) => {
+    ($range:literal, $order:literal) => {
         concat!(
             "SELECT ",
             columns!(),
-            " FROM jobs WHERE seq > ?1 AND (?2 IS NULL OR status = ?2) AND (?3 IS NULL OR reason = ?3) \
-             AND (?4 IS NULL OR substr(id, 1, length(?4)) = ?4) ORDER BY seq ",
+            " FROM jobs WHERE ",
+            $range,
+            " AND (?3 IS NULL OR status = ?3) AND (?4 IS NULL OR reason = ?4) \
+             AND (?5 IS NULL OR substr(id, 1, length(?5)) = ?5) ORDER BY seq ",
             $order,
-            " LIMIT ?5"
+            " LIMIT ?6"
         )
     };
 }
-const LIST: &str = filtered!("");
-const LAST: &str = filtered!("DESC");
+const LIST: &str = filtered!("seq > ?1 AND seq <= ?2", "");
+const LAST: &str = filtered!("seq <= ?1 AND seq >= ?2", "DESC");
+/// Where the piece behind a seq ends; NULL where nothing is left.
+const LIST_END: &str = "SELECT max(seq) FROM (SELECT seq FROM jobs WHERE seq > ?1 ORDER BY seq LIMIT ?2)";
+/// Where the piece that goes down from a seq ends.
+const LAST_END: &str =
+    "SELECT min(seq) FROM (SELECT seq FROM jobs WHERE seq <= ?1 ORDER BY seq DESC LIMIT ?2)";
 const LIVE: &str = concat!("SELECT ", columns!(), " FROM jobs WHERE status = 'pending' OR status = 'leased'");
 const BY_ID: &str = concat!("SELECT ", columns!(), " FROM jobs WHERE id = ?1");
 const BY_SEQ: &str = concat!("SELECT ", columns!(), " FROM jobs WHERE seq = ?1");
@@ -57,9 +67,7 @@ pub(super) fn list(
     after: i64,
     max: usize,
 ) -> Result<Vec<JobRow>, StorageError> {
-    let (status, reason) = (filter.status.map(Status::as_str), filter.reason.map(Reason::as_str));
-    let max = i64::try_from(max).unwrap_or(i64::MAX);
-    read(connection, LIST, (after, status, reason, filter.id_prefix.as_deref(), max))
+    pieces(connection, filter, (LIST, LIST_END), after, Some, max)
 }
 
 /// The last jobs that the filter lets through, the last one first.
@@ -68,9 +76,37 @@ pub(super) fn list_last(
     filter: &JobFilter,
     max: usize,
 ) -> Result<Vec<JobRow>, StorageError> {
+    pieces(connection, filter, (LAST, LAST_END), i64::MAX, |end| end.checked_sub(1), max)
+}
+
+/// Up to `max` rows from `start` on, read piece by piece; `next` makes the start of the next one of a piece's end.
+fn pieces(
+    connection: &Connection,
+    filter: &JobFilter,
+    (sql, end_sql): (&str, &str),
+    start: i64,
+    next: impl Fn(i64) -> Option<i64>,
+    max: usize,
+) -> Result<Vec<JobRow>, StorageError> {
     let (status, reason) = (filter.status.map(Status::as_str), filter.reason.map(Reason::as_str));
-    let max = i64::try_from(max).unwrap_or(i64::MAX);
-    read(connection, LAST, (i64::MIN, status, reason, filter.id_prefix.as_deref(), max))
+    let takes_all = *filter == JobFilter::default();
+    let (mut rows, mut start) = (Vec::new(), Some(start));
+    while let Some(from) = start
+        && rows.len() < max
+    {
+        let left = max - rows.len();
+        let piece = if takes_all { left.min(PIECE_ROWS) } else { PIECE_ROWS };
+        let end = connection.prepare_cached(end_sql)?.query_row((from, number(piece)), |row| row.get(0))?;
+        let Some(end) = end else { break };
+        let range = (from, end, status, reason, filter.id_prefix.as_deref(), number(left));
+        rows.extend(read(connection, sql, range)?);
+        start = next(end);
+    }
+    Ok(rows)
+}
+
+fn number(rows: usize) -> i64 {
+    i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
 /// Every job that is not finished, in no order.
@@ -92,7 +128,7 @@ pub(super) fn audit(
     id: Option<&Name>,
     max: usize,
 ) -> Result<Vec<JobRow>, StorageError> {
-    read(connection, AUDIT, (id.map(Name::as_str), i64::try_from(max).unwrap_or(i64::MAX)))
+    read(connection, AUDIT, (id.map(Name::as_str), number(max)))
 }
 
 fn read(connection: &Connection, sql: &str, params: impl Params) -> Result<Vec<JobRow>, StorageError> {
@@ -108,4 +144,38 @@ fn read_row(row: &Row<'_>, names: &[String]) -> rusqlite::Result<JobRow> {
         Ok((name.clone(), value))
     };
     Ok(JobRow(names.iter().enumerate().map(column).collect::<rusqlite::Result<_>>()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::*;
+    use crate::storage::{Durability, OpenOptions, Queue};
+
+    /// A reader holds up whoever commits, so none of its statements may read a long table to its end; and nothing is
+    /// lost or told twice where two pieces meet.
+    #[test]
+    fn a_filter_that_lets_few_jobs_through_reads_a_long_table_in_pieces() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = OpenOptions::new(Durability::Full);
+        let queue = Queue::open(&dir.path().join("queue.db"), &options).unwrap();
+        let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000) \
+            INSERT INTO jobs SELECT i, 'job-' || i, 1, iif(i % 9999, 'done', 'dead'), 1, 3, 1, 0, 9, NULL, NULL, NULL \
+            FROM n WHERE i <> 777";
+        queue.connection().execute_batch(fill).unwrap();
+        let dead = JobFilter { status: Some(Status::Dead), ..JobFilter::default() };
+        let seqs = |rows: Vec<JobRow>| -> Vec<i64> {
+            rows.iter().map(|row| if let Value::Integer(seq) = row.get("seq") { *seq } else { 0 }).collect()
+        };
+        let runs = |sql| queue.connection().prepare_cached(sql).unwrap().get_status(StatementStatus::Run);
+        assert_eq!(seqs(queue.list(&dead, 0, 100).unwrap()), [9_999, 19_998, 29_997, 39_996, 49_995]);
+        assert_eq!(seqs(queue.list_last(&dead, 100).unwrap()), [49_995, 39_996, 29_997, 19_998, 9_999]);
+        assert_eq!((runs(LIST), runs(LAST)), (3, 3), "statements");
+        assert_eq!(seqs(queue.list(&dead, 9_999, 1).unwrap()), [19_998]);
+        assert_eq!(seqs(queue.list_last(&dead, 1).unwrap()), [49_995]);
+        assert_eq!(queue.list(&JobFilter::default(), 0, usize::MAX).unwrap().len(), 49_999);
+        assert_eq!(seqs(queue.list(&JobFilter::default(), 775, 2).unwrap()), [776, 778]);
+        assert_eq!(seqs(queue.list_last(&JobFilter::default(), 1).unwrap()), [50_000]);
+    }
 }

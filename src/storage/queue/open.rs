@@ -3,6 +3,20 @@
 
 use crate::storage::schema::Schema;
 
+/// The condition of `sqlite_schema`'s rows that are our indexes.
+macro_rules! is_index {
+    () => {
+        "(type = 'index' AND name IN ('ackward_jobs_live', 'ackward_jobs_deadline', 'ackward_jobs_available', \
+         'ackward_jobs_spent'))"
+    };
+}
+
+/// How many indexes there should be.
+pub(super) const INDEXES_COUNT: i64 = 4;
+/// Counts those that are there.
+pub(super) const COUNT_INDEXES: &str = concat!("SELECT count(*) FROM sqlite_schema WHERE ", is_index!());
+const TABLES_COUNT: i64 = 2;
+
 /// What a queue file consists of.
 ///
 /// Each index that an operation changes is one page more to journal, to write and to sync, so there are few,
@@ -17,14 +31,15 @@ use crate::storage::schema::Schema;
 /// - `spent` holds the jobs whose attempts are used up: mostly none but those on their last attempt.
 pub(super) const SCHEMA: Schema = Schema {
     tables: "jobs and redrives",
-    tables_count: 2,
+    tables_count: TABLES_COUNT,
     count_tables: "SELECT count(*) FROM sqlite_schema \
         WHERE type = 'table' AND name COLLATE NOCASE IN ('jobs', 'redrives')",
-    count: "SELECT count(*) FROM sqlite_schema \
-        WHERE (type = 'table' AND name COLLATE NOCASE IN ('jobs', 'redrives')) \
-        OR (type = 'index' AND name IN ('ackward_jobs_live', 'ackward_jobs_deadline', \
-            'ackward_jobs_available', 'ackward_jobs_spent'))",
-    objects: 6,
+    count: concat!(
+        "SELECT count(*) FROM sqlite_schema \
+         WHERE (type = 'table' AND name COLLATE NOCASE IN ('jobs', 'redrives')) OR ",
+        is_index!()
+    ),
+    objects: TABLES_COUNT + INDEXES_COUNT,
     create: "\
 CREATE TABLE IF NOT EXISTS jobs (seq INTEGER PRIMARY KEY AUTOINCREMENT,
   id TEXT NOT NULL UNIQUE, qty INTEGER NOT NULL,

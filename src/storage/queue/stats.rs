@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
+use super::open::{COUNT_INDEXES, INDEXES_COUNT};
 use super::row::shown;
 use crate::rules::{Millis, Status};
 use crate::storage::StorageError;
@@ -17,13 +18,47 @@ const PIECE: &str = "SELECT status, reason, count(*), max(seq) FROM \
     (SELECT seq, status, reason FROM jobs WHERE seq > ?1 ORDER BY seq LIMIT ?2) GROUP BY status, reason";
 const DEPTH: &str = "SELECT \
     (SELECT count(*) FROM jobs WHERE status = 'pending'), (SELECT count(*) FROM jobs WHERE status = 'leased')";
-const LIVE: &str = "SELECT \
-    (SELECT count(*) FROM jobs WHERE status = 'pending' AND available_at <= ?1), \
-    (SELECT min(available_at) FROM jobs WHERE status = 'pending' AND available_at <= ?1), \
-    (SELECT min(available_at) FROM jobs WHERE status = 'pending' AND available_at > ?1), \
-    (SELECT min(deadline) FROM jobs WHERE status = 'pending'), \
-    (SELECT count(*) FROM jobs WHERE status = 'leased' AND lease_until <= ?1), \
-    (SELECT count(*) FROM redrives)";
+/// Only whole numbers are times (M12). A doomed job is ready no more, whatever its time; those are few, so they are
+/// counted and taken off, where asking each ready job would cost a look at its row.
+macro_rules! live {
+    ($available:literal, $deadline:literal, $spent:literal) => {
+        concat!(
+            "WITH late AS (SELECT available_at FROM jobs ",
+            $deadline,
+            " WHERE status = 'pending' AND deadline <= ?1 AND typeof(deadline) = 'integer'), \
+             spent AS (SELECT available_at FROM jobs ",
+            $spent,
+            " WHERE status = 'pending' AND attempts >= max_attempts \
+              AND NOT (+deadline <= ?1 AND typeof(deadline) = 'integer')), \
+             doomed AS (SELECT available_at FROM late UNION ALL SELECT available_at FROM spent) SELECT \
+             (SELECT count(*) FROM jobs ",
+            $available,
+            " WHERE status = 'pending' AND available_at <= ?1 AND typeof(available_at) = 'integer') \
+             - (SELECT count(*) FROM doomed WHERE +available_at <= ?1 AND typeof(available_at) = 'integer'), \
+             (SELECT min(available_at) FROM jobs ",
+            $available,
+            " WHERE status = 'pending' AND available_at <= ?1 AND typeof(available_at) = 'integer' \
+              AND +deadline > ?1 AND attempts < max_attempts), \
+             (SELECT min(available_at) FROM jobs ",
+            $available,
+            " WHERE status = 'pending' AND available_at > ?1 AND typeof(available_at) = 'integer' \
+              AND +deadline > ?1 AND attempts < max_attempts), \
+             (SELECT min(deadline) FROM jobs ",
+            $deadline,
+            " WHERE status = 'pending' AND deadline > ?1 AND typeof(deadline) = 'integer'), \
+             (SELECT count(*) FROM doomed), \
+             (SELECT count(*) FROM jobs WHERE status = 'leased' AND lease_until <= ?1), \
+             (SELECT count(*) FROM redrives)"
+        )
+    };
+}
+const LIVE: &str = live!(
+    "INDEXED BY ackward_jobs_available",
+    "INDEXED BY ackward_jobs_deadline",
+    "INDEXED BY ackward_jobs_spent"
+);
+/// For a file that lacks an index, and is only looked at.
+const LIVE_WITHOUT_INDEXES: &str = live!("", "", "");
 
 /// How many jobs there are of each kind. The parts are read one after the other, so with workers at it they may
 /// belong to slightly different moments.
@@ -41,13 +76,15 @@ pub struct Stats {
     pub dead_by_reason: BTreeMap<String, i64>,
     /// Pending jobs that could be claimed now.
     pub ready: i64,
+    /// Pending jobs whose deadline is over or whose attempts are used up: the next claim moves them to the dead (Q26).
+    pub doomed: i64,
     /// Since when the job has been ready that has been so for longest, in ms since 1970.
     pub ready_since_ms: Option<i64>,
     /// When the next waiting job gets ready, in ms since 1970.
     pub next_ready_ms: Option<i64>,
-    /// The first deadline of a pending job, in ms since 1970.
+    /// The first deadline of a pending job that is yet to come, in ms since 1970.
     pub next_deadline_ms: Option<i64>,
-    /// Leases that are over: claim takes them up again.
+    /// Leases that are over: the next claims take them up again, or move them to the dead.
     pub overdue: i64,
     /// Rows of the audit table.
     pub redrives: i64,
@@ -78,13 +115,16 @@ pub(super) fn stats(connection: &Connection, now: Millis) -> Result<Stats, Stora
 }
 
 fn live(connection: &Connection, now: Millis, stats: &mut Stats) -> Result<(), StorageError> {
-    connection.prepare_cached(LIVE)?.query_row([now.get()], |row| {
+    let indexes: i64 = connection.query_row(COUNT_INDEXES, [], |row| row.get(0))?;
+    let sql = if indexes == INDEXES_COUNT { LIVE } else { LIVE_WITHOUT_INDEXES };
+    connection.prepare_cached(sql)?.query_row([now.get()], |row| {
         stats.ready = row.get(0)?;
         stats.ready_since_ms = row.get(1)?;
         stats.next_ready_ms = row.get(2)?;
         stats.next_deadline_ms = row.get(3)?;
-        stats.overdue = row.get(4)?;
-        stats.redrives = row.get(5)?;
+        stats.doomed = row.get(4)?;
+        stats.overdue = row.get(5)?;
+        stats.redrives = row.get(6)?;
         Ok(())
     })?;
     Ok(())

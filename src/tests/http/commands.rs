@@ -225,3 +225,61 @@ fn tail_tells_a_jobs_life() {
         .collect();
     assert_eq!(told, ["enqueued tea", "claimed cake", "renewed cake", "dead cake", "redriven cake"]);
 }
+
+/// M12: whatever stands in the file, what looks at it does not panic, and shows times as times.
+#[test]
+fn hand_made_times_are_no_reason_to_fail() {
+    let site = Site::new();
+    site.enqueue("cake", 1);
+    let times = ["-9223372036854775808", "9223372036854775807", "1.5", "'soon'", "9e14"];
+    for (time, status) in times.iter().flat_map(|time| [(time, "pending"), (time, "done"), (time, "leased")])
+    {
+        let sql = format!(
+            "UPDATE jobs SET status = '{status}', available_at = {time}, deadline = {time}, lease_until = {time}"
+        );
+        open(&site.queue()).execute(&sql, []).unwrap();
+        for (command, arguments) in
+            [("stats", &[][..]), ("stats", &["--json"]), ("list", &[]), ("show", &["--id", "cake"])]
+        {
+            let (code, _, err) = call(&site, command, arguments);
+            assert_eq!((code, err.as_str()), (Some(0), ""), "{command} {arguments:?}: {sql}");
+        }
+        assert_eq!(call(&site, "doctor", &[]).0, Some(10), "{sql}");
+    }
+    let (_, out, _) = call(&site, "list", &[]);
+    assert!(out.contains("  deadline 900000000000000 ms") || out.contains("  deadline 30489-"), "{out}");
+}
+
+/// A value that is refused says what is allowed, wherever it comes from.
+#[test]
+fn a_refused_number_says_what_is_allowed() {
+    let site = Site::new();
+    let cases: &[(&str, &[&str], &str)] = &[
+        (
+            "enqueue",
+            &["--id", "a", "--qty", "-1"],
+            "'-1' for '--qty <QTY>': qty is -1, allowed: a whole number from 1 to 1000",
+        ),
+        ("enqueue", &["--id", "a", "--qty", "x"], "allowed: a whole number from 1 to 1000"),
+        ("enqueue", &["--id", "a", "--qty", "1", "--batch", "0"], "allowed: a whole number from 1 to 10000"),
+        (
+            "enqueue",
+            &["--id", "a", "--qty", "1", "--ttl", "-5"],
+            "allowed: a number of seconds greater than 0",
+        ),
+        ("prune", &["--older-than", "0s"], "allowed: a number of seconds greater than 0"),
+        ("list", &["--limit", "-1"], "allowed: a whole number from 0 to"),
+        ("tail", &["--count", "0"], "allowed: a whole number from 1 to"),
+    ];
+    for (command, arguments, said) in cases {
+        let (code, _, err) = call(&site, command, arguments);
+        assert_eq!(code, Some(2), "{command} {arguments:?}");
+        assert!(err.contains(said) && !err.contains("timeout"), "{command} {arguments:?}: {err}");
+    }
+    let mut work = ackward("work");
+    work.arg("--queue").arg(site.queue()).args(["--url", "http://127.0.0.1:1/"]).env("ACKWARD_SLOTS", "abc");
+    let (code, _, err) = run(&mut work);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("'abc' for '--slots <N>': allowed: a whole number from 1 to 256"), "{err}");
+    assert!(!site.queue().exists());
+}

@@ -1,5 +1,4 @@
-//! Real faults: a process that stands still past its lease, a full disk, a read-only file, a file that is replaced,
-//! SIGTERM in the middle of a renewal or a release.
+//! Real faults: a process that stands still past its lease, a full disk, a read-only file, SIGTERM in the middle of a renewal or a release.
 
 use super::*;
 
@@ -72,21 +71,6 @@ fn m10_sigterm_during_a_release_ends_cleanly() {
     }
 }
 
-/// The file is replaced while the worker has it open: it stops, says so and ends with the code of a file that failed.
-#[test]
-fn a_file_that_is_replaced_stops_the_worker() {
-    let site = Site::new();
-    site.enqueue("cake", 3);
-    open(&site.queue()).execute("UPDATE jobs SET status = 'done'", []).unwrap();
-    let mut worker = Process::start(&mut site.worker("127.0.0.1:1"));
-    worker.says("working");
-    std::fs::rename(site.queue(), site.path("old.db")).unwrap();
-    site.enqueue("tea", 1);
-    let (code, _) = worker.ends();
-    assert_eq!(code, Some(5));
-    assert_eq!(site.jobs(), ["tea pending 0 0"], "nothing of the new file was touched");
-}
-
 /// A file that may only be read can be looked at, and is refused for work with a reason.
 #[test]
 fn a_read_only_file_can_be_looked_at() {
@@ -143,6 +127,42 @@ fn a_full_disk_is_reported_and_outlived() {
     let (code, out, _) = enqueue();
     assert_eq!(code, Some(0), "{out}");
     assert_eq!(number(&queue, "SELECT count(*) FROM jobs"), 400);
+}
+
+/// A limit on the size of files (`ulimit -f`) is to a worker what a full disk is: it says what it cannot write, and
+/// goes on. First the event log is at its limit, then the queue.
+#[test]
+fn a_limit_on_the_size_of_files_is_outlived() {
+    let site = Site::new();
+    let receiver = Receiver::start(&site, &[]);
+    let limited = |kibibytes: u32, command: &Command| {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("ulimit -f {}; exec \"$0\" \"$@\"", kibibytes * 2));
+        shell.arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        shell
+    };
+    // sh counts in blocks of 512 bytes.
+    let events = site.write("events", &"\n".repeat(100 * 1024));
+    site.enqueue("cake", 3);
+    let mut command = site.worker(&receiver.address);
+    command.arg("--events").arg(&events);
+    let mut worker = Process::start(&mut limited(100, &command));
+    worker.says_both("the event log cannot be written", "File too large");
+    site.wait_settled();
+    assert_eq!(worker.stop().0, Some(0));
+    assert_eq!(site.jobs(), ["cake done 1 1"]);
+
+    site.enqueue("tea", 1);
+    let mut worker = Process::start(&mut limited(4, &site.worker(&receiver.address)));
+    worker.says("nothing could be claimed");
+    assert_eq!(worker.stop().0, Some(0));
+    assert_eq!(site.jobs(), ["cake done 1 1", "tea pending 0 0"], "nothing is half written");
 }
 
 /// Takes the small file system away again.

@@ -8,11 +8,14 @@ mod crash;
 mod faults;
 mod interop;
 mod load;
+mod outside;
 mod peers;
 mod process;
 mod proxy;
 mod receiver;
+mod reload;
 mod status;
+mod tail;
 mod worker;
 
 use std::io::Write;
@@ -20,7 +23,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use process::{Process, Receiver, run};
+use process::{Process, Receiver, run, run_in_time};
 use proxy::{Manner, Proxy};
 use rusqlite::Connection;
 use tempfile::TempDir;

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver as Lines, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Site, ackward};
 
@@ -32,11 +32,17 @@ impl Process {
     /// Waits for a line on stderr that contains `text`.
     #[track_caller]
     pub fn says(&mut self, text: &str) {
+        self.says_both(text, "");
+    }
+
+    /// The same for a line that contains two texts.
+    #[track_caller]
+    pub fn says_both(&mut self, text: &str, and: &str) {
         let mut all = String::new();
         loop {
             let line = self.stderr.recv_timeout(Duration::from_secs(30));
-            let Ok(line) = line else { panic!("{text:?} is not said: {all}") };
-            if line.contains(text) {
+            let Ok(line) = line else { panic!("{text:?} and {and:?} are not said: {all}") };
+            if line.contains(text) && line.contains(and) {
                 return;
             }
             all.push_str(&line);
@@ -116,6 +122,23 @@ impl Receiver {
 /// Runs to the end: exit code, stdout and stderr.
 pub fn run(command: &mut Command) -> (Option<i32>, String, String) {
     let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// As [`run`], for what might wait for ever: after 20 s it is killed, and the test fails.
+#[track_caller]
+pub fn run_in_time(command: &mut Command) -> (Option<i32>, String, String) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(20);
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > until {
+            child.kill().unwrap();
+            panic!("it does not end: {command:?}");
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }

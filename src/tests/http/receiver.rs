@@ -286,6 +286,45 @@ fn w3_a_body_that_does_not_come_is_408() {
     assert_eq!(site.effects(), [""; 0]);
 }
 
+/// RFC 9112, 6.3: a request with both Transfer-Encoding and Content-Length, in either order, is refused, and so is what
+/// was hidden behind it; the connection ends. One before it is answered as ever.
+#[test]
+fn a_request_with_two_lengths_is_refused_with_what_follows() {
+    let site = Site::new();
+    let receiver = Receiver::start(&site, &["--head-timeout", "5"]);
+    let lengths = [
+        "Content-Length: 4\r\nTransfer-Encoding: chunked",
+        "transfer-encoding: chunked\r\ncontent-length: 4",
+    ];
+    for (nth, lengths) in lengths.iter().enumerate() {
+        let body = r#"{"id":"two","qty":3}"#;
+        let two = format!(
+            "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nIdempotency-Key: \"two\"\r\n\
+             {lengths}\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+            body.len()
+        );
+        let mut stream = connect(&receiver.address);
+        let all = format!("{}{two}{}", request(&format!("before-{nth}"), 1), request("hidden", 1));
+        stream.write_all(all.as_bytes()).unwrap();
+        let replies = rest(stream);
+        let (first, second) = replies.split_at(replies.rfind("HTTP/1.1").unwrap());
+        assert!(
+            first.starts_with("HTTP/1.1 200 OK\r\n") && first.matches("HTTP/1.1").count() == 1,
+            "{replies}"
+        );
+        assert!(second.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{replies}");
+        assert!(
+            second.contains("content-type: application/json\r\n") && second.contains("connection: close"),
+            "{second}"
+        );
+        assert!(
+            second.contains(r#"{"error":"two-lengths","message":"Transfer-Encoding and Content-Length"#),
+            "{second}"
+        );
+    }
+    assert_eq!(strings(&site.inbox(), "SELECT id FROM inbox ORDER BY id"), ["before-0", "before-1"]);
+}
+
 /// More connections than are served at once wait for their turn; none is refused.
 #[test]
 fn the_number_of_connections_is_limited() {

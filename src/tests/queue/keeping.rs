@@ -28,6 +28,38 @@ fn stats_count_every_kind_once() {
     assert_eq!(bed.queue.depth().unwrap(), Depth { pending: 2, leased: 1 });
 }
 
+/// Q26: what the next claim moves to the dead is pending still, and neither ready nor waiting. M12: what is no time
+/// does not count as one.
+#[test]
+fn stats_tell_the_doomed_from_the_ready() {
+    let rows = [
+        "'ready', 1, 'pending', 2, 3, 2, 50, 500, NULL, NULL, NULL",
+        "'late', 1, 'pending', 0, 3, 0, 10, 100, NULL, NULL, NULL",
+        "'spent', 1, 'pending', 3, 3, 3, 20, 500, NULL, NULL, NULL",
+        "'both', 1, 'pending', 3, 3, 3, 30, 40, NULL, NULL, NULL",
+        "'late-later', 1, 'pending', 0, 3, 0, 150, 60, NULL, NULL, NULL",
+        "'waits', 1, 'pending', 1, 3, 1, 200, 400, NULL, NULL, 'retry'",
+        "'real', 1, 'pending', 0, 3, 0, 0.5, 101.5, NULL, NULL, NULL",
+        "'real-late', 1, 'pending', 0, 3, 0, 60, 0.5, NULL, NULL, NULL",
+        "'text', 1, 'pending', 0, 3, 0, 'soon', 'never', NULL, NULL, NULL",
+    ];
+    let bed = Bed::with(&rows);
+    for indexes in ["with", "without"] {
+        let stats = bed.queue.stats(at(100)).unwrap();
+        assert_eq!(
+            (stats.pending, stats.ready, stats.doomed),
+            (9, 2, 4),
+            "{indexes}: ready, and real-late, which is bad"
+        );
+        assert_eq!((stats.ready_since_ms, stats.next_ready_ms), (Some(50), Some(200)), "{indexes}");
+        assert_eq!(stats.next_deadline_ms, Some(400), "{indexes}");
+        bed.peer.execute_batch("DROP INDEX IF EXISTS ackward_jobs_spent").unwrap();
+    }
+    let none = Bed::with(&["'text', 1, 'pending', 0, 3, 0, 'soon', 1.5, NULL, NULL, NULL"]);
+    let stats = none.queue.stats(at(100)).unwrap();
+    assert_eq!((stats.ready_since_ms, stats.next_ready_ms, stats.next_deadline_ms), (None, None, None));
+}
+
 /// The count goes on behind the first piece of 20,000 rows.
 #[test]
 fn stats_count_a_large_table_to_its_end() {
@@ -114,6 +146,27 @@ fn the_doctor_mends_what_needs_no_guess() {
     assert_eq!((claimed.id.as_str(), claimed.token.get()), ("a", 2));
     bed.assert_job("b", "pending 0/3 0 0 500 - - -");
     bed.assert_job("c", "dead 1/3 7 0 500 - - permanent");
+}
+
+/// What mending leaves is what the contract allows: no lease ends after its deadline (Q31), and a token stays a number
+/// (Q11) although the audit holds something else.
+#[test]
+fn the_doctor_mends_nothing_into_another_fault() {
+    let mut bed = Bed::with(&[
+        "'late', 1, 'leased', 1, 3, 1, 0, 60, 'v', NULL, NULL",
+        "'text', 1, 'dead', 1, 3, 1, 0, 500, NULL, NULL, 'permanent'",
+        "'both', 1, 'dead', 1, 3, 1, 0, 500, NULL, NULL, 'permanent'",
+    ]);
+    let audit = "INSERT INTO redrives (id, token, at_ms, note) VALUES \
+        ('text', 'x', 0, 'n'), ('both', 'x', 0, 'n'), ('both', 1e300, 0, 'n'), ('both', 4, 0, 'n')";
+    bed.peer.execute(audit, []).unwrap();
+    assert_eq!(bed.queue.mend(at(100)).unwrap(), 2);
+    assert_eq!(bed.queue.examine().unwrap(), []);
+    bed.assert_job("late", "leased 1/3 1 0 60 v 60 -");
+    bed.assert_job("text", "dead 1/3 1 0 500 - - permanent");
+    bed.assert_job("both", "dead 1/3 4 0 500 - - permanent");
+    assert_eq!(bed.claim(100, 10), None);
+    bed.assert_job("late", "dead 1/3 1 0 60 - - deadline");
 }
 
 /// A read-only queue looks and does not touch: it adds nothing to a file that is none, and cannot write.
