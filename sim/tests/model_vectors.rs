@@ -269,7 +269,9 @@ fn shown(result: &QueueResult) -> Outcomes {
         QueueResult::Finished(Finished::Now(status)) => Ok(json!(status.as_str())),
         QueueResult::Redriven => Ok(json!(true)),
         QueueResult::NoSuchJob | QueueResult::NotDead(_) | QueueResult::Invalid => Err("ValueError"),
-        QueueResult::Renewed(_) | QueueResult::Released(_) => unreachable!("the vectors have neither"),
+        QueueResult::Renewed(_) | QueueResult::Released(_) | QueueResult::Batch(_) => {
+            unreachable!("the vectors have none of them")
+        }
     }
 }
 

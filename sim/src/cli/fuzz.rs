@@ -12,7 +12,7 @@ use super::folder::{Entry, entries};
 use super::interrupt::Interrupt;
 use super::journal::{Journal, Known};
 use super::outcome::{Outcome, Problem};
-use super::pool::{Budget, Chunk, Pool, Task};
+use super::pool::{Budget, Chunk, GRACE, PATIENCE, Pool, Task};
 use super::progress::Progress;
 use super::shrink::automatic;
 use super::table::Shown;
@@ -51,7 +51,8 @@ pub(crate) fn fuzz(folder: Option<&Path>, args: &FuzzArgs) -> anyhow::Result<Exi
         entries.into_iter().map(|entry| entry.on(args.how.net).by(args.how.strategy)).collect();
     args.ci.prepare()?;
     let interrupt = Interrupt::listen()?;
-    let findings = campaign(entries, args, &plan, began, &interrupt)?;
+    let grace = if args.time.is_some() { GRACE } else { PATIENCE };
+    let findings = campaign(entries, args, &plan, (began, grace), &interrupt)?;
     let took = began.elapsed();
     let written = args.ci.files.write(&findings, &[plan.shard], took);
     let printed = |output: &mut io::StdoutLock<'_>| {
@@ -83,8 +84,8 @@ pub(crate) fn default_campaign(folder: Option<&Path>) -> anyhow::Result<Exit> {
     let (home_args, abroad_args) = (share(TIME - TURMOIL_TIME), share(TURMOIL_TIME));
     let plan = Plan::new(&home_args)?;
     let interrupt = Interrupt::listen()?;
-    let at_home = campaign(all, &home_args, &plan, began, &interrupt)?;
-    let abroad = campaign(abroad, &abroad_args, &plan, Instant::now(), &interrupt)?;
+    let at_home = campaign(all, &home_args, &plan, (began, PATIENCE), &interrupt)?;
+    let abroad = campaign(abroad, &abroad_args, &plan, (Instant::now(), PATIENCE), &interrupt)?;
     let shown = Shown { details: false, took: began.elapsed(), about: interrupted(&interrupt).to_owned() };
     unless_closed(print(|output| table::print(output, &at_home, &abroad, &shown)))?;
     if interrupt.has_come() {
@@ -111,6 +112,7 @@ struct Campaign<'a> {
     args: &'a FuzzArgs,
     plan: &'a Plan,
     began: Instant,
+    grace: Duration,
     progress: Progress,
     journal: Option<Journal>,
     interrupt: &'a Interrupt,
@@ -120,7 +122,7 @@ fn campaign(
     entries: Vec<Entry>,
     args: &FuzzArgs,
     plan: &Plan,
-    began: Instant,
+    (began, grace): (Instant, Duration),
     interrupt: &Interrupt,
 ) -> anyhow::Result<Vec<Finding>> {
     let count = entries.len();
@@ -134,7 +136,7 @@ fn campaign(
     };
     let length = plan.seeds.map_or_else(|| millis(time), |seeds| seeds.saturating_mul(count as u64));
     let progress = Progress::new(length, began, !args.json);
-    let campaign = Campaign { args, plan, began, progress, journal, interrupt };
+    let campaign = Campaign { args, plan, began, grace, progress, journal, interrupt };
     let mut pool = Pool::until(jobs(args.jobs), interrupt.clone());
     let mut findings = Vec::new();
     let mut failures_left = args.ci.max_failures.unwrap_or(u64::MAX);
@@ -169,7 +171,7 @@ impl Campaign<'_> {
         share: Duration,
         failures_max: u64,
     ) -> anyhow::Result<Finding> {
-        let Self { args, plan, began, progress, interrupt, .. } = self;
+        let Self { args, plan, began, grace, progress, interrupt, .. } = self;
         let share = share.saturating_sub(spent_on(&known));
         let budget = plan.seeds.map_or_else(|| Budget::Time(share, seeds_that_matter(&entry)), Budget::Seeds);
         let budget = if known.is_finished { Budget::Seeds(0) } else { budget };
@@ -184,6 +186,7 @@ impl Campaign<'_> {
             entry: &entry,
             start: plan.start,
             budget,
+            grace: *grace,
             xray: Share::new(args.xray.unwrap_or(XRAY)),
             failures_max,
             done: known.chunks,

@@ -7,7 +7,7 @@ mod watch;
 
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ackward_sim::campaign::{Sample, Share, Tally};
 use ackward_sim::scenario::Net;
@@ -23,6 +23,7 @@ use watch::Watch;
 
 pub(crate) use chunks::Budget;
 pub(crate) use results::{Chunk, first_cold};
+pub(crate) use watch::{GRACE, PATIENCE};
 
 /// Places for children, which live on from one scenario to the next.
 pub(crate) struct Pool {
@@ -36,6 +37,8 @@ pub(crate) struct Task<'a> {
     /// The first seed.
     pub(crate) start: u64,
     pub(crate) budget: Budget,
+    /// How long a seed may run on when time is up.
+    pub(crate) grace: Duration,
     /// The share of seeds that is run again in the same process, and once more in a fresh one.
     pub(crate) xray: Share,
     /// After this many unexpected failures, in the order of seeds, the rest is left.
@@ -82,7 +85,8 @@ impl Pool {
         on_progress: &(dyn Fn(&Outcome) + Sync),
     ) -> anyhow::Result<Outcome> {
         let (xray, done) = (Share::default(), Vec::new());
-        let task = Task { entry, start, budget, xray, failures_max: u64::MAX, done, keep: &|_| Ok(()) };
+        let (grace, failures_max) = (GRACE, u64::MAX);
+        let task = Task { entry, start, budget, grace, xray, failures_max, done, keep: &|_| Ok(()) };
         self.run_task(&task, on_progress)
     }
 
@@ -93,7 +97,7 @@ impl Pool {
         on_progress: &(dyn Fn(&Outcome) + Sync),
     ) -> anyhow::Result<Outcome> {
         let shared = Shared::new(task, self.places.len(), self.interrupt.clone(), on_progress);
-        let until = lock(&shared.state).chunks.until();
+        let until = lock(&shared.state).chunks.until().map(|until| until + task.grace);
         let (sender, gone) = mpsc::channel();
         let cold = std::thread::scope(|scope| {
             let watch = &shared.watch;

@@ -51,7 +51,7 @@ impl Site {
     }
 
     pub fn wait_for(&self, last: i64) {
-        let until = Instant::now() + Duration::from_secs(30);
+        let until = Instant::now() + Duration::from_secs(120);
         while !self.store().exists() || self.read_last() != Some(last) {
             assert!(Instant::now() < until, "event {last} is not applied in time");
             std::thread::sleep(Duration::from_millis(5));

@@ -128,7 +128,7 @@ fn number(path: &std::path::Path, sql: &str) -> i64 {
 
 #[track_caller]
 fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(30);
+    let until = Instant::now() + Duration::from_secs(120);
     while !is_so() {
         assert!(Instant::now() < until, "not in time: {what}");
         std::thread::sleep(Duration::from_millis(10));

@@ -40,7 +40,7 @@ impl Process {
     pub fn says_both(&mut self, text: &str, and: &str) {
         let mut all = String::new();
         loop {
-            let line = self.stderr.recv_timeout(Duration::from_secs(30));
+            let line = self.stderr.recv_timeout(Duration::from_secs(120));
             let Ok(line) = line else { panic!("{text:?} and {and:?} are not said: {all}") };
             if line.contains(text) && line.contains(and) {
                 return;

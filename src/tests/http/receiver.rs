@@ -261,7 +261,7 @@ fn slow_loris_is_cut_off() {
     let reply = rest(quick);
     assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
     assert_eq!((rest(idle), rest(slow.try_clone().unwrap())), (String::new(), String::new()));
-    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
     let _ = slow.shutdown(Shutdown::Both);
     slow.flush().unwrap();
     drip.join().unwrap();
@@ -390,7 +390,7 @@ fn sigterm_answers_what_has_begun() {
     assert_eq!(rest(idle), "");
     let (code, out) = receiver.process.ends();
     assert_eq!((code, out.as_str()), (Some(0), "stopped: applied 1, repeats 0, refused 0"));
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
     assert!(TcpStream::connect(&receiver.address).is_err(), "it listens no more");
 }
 
@@ -405,6 +405,6 @@ fn sigterm_takes_no_longer_than_the_grace_time() {
     std::thread::sleep(Duration::from_millis(200));
     let started = Instant::now();
     assert_eq!(receiver.process.stop().0, Some(9));
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(15));
     assert_eq!(site.effects(), [""; 0]);
 }

@@ -149,6 +149,25 @@ fn ten_thousand_connections_are_outlived() {
     assert_eq!(number(&site.inbox(), "SELECT count FROM totals"), 2);
 }
 
+/// 10,000 connections open at the same time, fewer only where this system lets a process have fewer files: a job is
+/// delivered beside them, and SIGTERM ends the receiver with all of them.
+#[test]
+fn ten_thousand_connections_are_open_at_once() {
+    let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+    let count = most.saturating_sub(1_000).min(10_000);
+    let site = Site::new();
+    let receiver = Receiver::start(&site, &["--connections-max", "10100", "--head-timeout", "600"]);
+    let idle: Vec<_> = (0..count).map(|_| TcpStream::connect(&receiver.address).unwrap()).collect();
+    site.enqueue("cake", 3);
+    let worker = Process::start(&mut site.worker(&receiver.address));
+    site.wait_settled();
+    assert_eq!(worker.stop().0, Some(0));
+    assert_eq!(receiver.process.stop(), (Some(0), "stopped: applied 1, repeats 0, refused 0".to_owned()));
+    for mut stream in idle {
+        assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0, "it is closed");
+    }
+}
+
 /// Each job's steps stand in the event log, each line an object, in the order of the steps.
 #[test]
 fn the_event_log_has_every_step() {

@@ -40,7 +40,7 @@ fn what_is_enqueued_while_it_looks_is_not_told_as_something_else() {
 
 #[track_caller]
 fn wait_busily(what: &str, mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(30);
+    let until = Instant::now() + Duration::from_secs(120);
     while !is_so() {
         assert!(Instant::now() < until, "not in time: {what}");
     }
@@ -86,6 +86,6 @@ fn it_hears_a_signal_while_the_file_is_locked() {
     std::thread::sleep(Duration::from_millis(300));
     let asked = Instant::now();
     assert_eq!(process.stop().0, Some(0));
-    assert!(asked.elapsed() < Duration::from_secs(5), "after {:?}", asked.elapsed());
+    assert!(asked.elapsed() < Duration::from_secs(15), "after {:?}", asked.elapsed());
     peer.execute_batch("ROLLBACK").unwrap();
 }

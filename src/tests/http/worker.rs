@@ -73,21 +73,21 @@ fn sigterm_while_sending_takes_no_longer_than_the_grace_time() {
     let (code, out) = worker.stop();
     assert_eq!(code, Some(9));
     assert!(out.contains("\"cut\":1"), "{out}");
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(15));
     assert_eq!(site.jobs(), ["cake leased 1 1"]);
 }
 
-/// M10: a reply that takes four times the lease; the job is sent once.
+/// M10: a reply that takes longer than two leases; the job is sent once.
 #[test]
 fn m10_a_send_longer_than_the_lease_is_renewed() {
     let site = Site::new();
-    let mut receiver = Receiver::with(&site, &[], "after-commit:0=pause-2000");
+    let mut receiver = Receiver::with(&site, &[], "after-commit:0=pause-7000");
     let proxy = Proxy::start(&receiver.address, []);
     site.enqueue("cake", 3);
     let mut workers: Vec<_> = (0..2)
         .map(|nth| {
             let owner = format!("worker-{nth}");
-            Process::start(site.worker(&proxy.address).args(["--lease", "0.5", "--owner", &owner]))
+            Process::start(site.worker(&proxy.address).args(["--lease", "3", "--owner", &owner]))
         })
         .collect();
     receiver.process.says("held at after-commit");

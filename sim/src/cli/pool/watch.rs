@@ -9,8 +9,11 @@ use super::super::child::{Child, Killer};
 use super::super::interrupt::Interrupt;
 use super::super::lock;
 
-/// How long a seed may run on when time is up.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long a seed may run on when a time that somebody gave is up.
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
+
+/// How long it may where nobody gave a time: a slow machine is no reason to call a scenario one that does not end.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How often it is looked whether that is so.
 const LOOK: Duration = Duration::from_millis(20);
@@ -50,10 +53,10 @@ impl Watch {
         result
     }
 
-    /// Waits until `until` and some more, or until an interrupt, and ends those that still work; or until everybody has
+    /// Waits until `until`, when nobody may work any more, or until an interrupt, and ends those that still work; or until everybody has
     /// gone.
     pub(super) fn stand(&self, until: Option<Instant>, interrupt: &Interrupt, gone: &Receiver<()>) {
-        let is_late = || until.is_some_and(|until| Instant::now() >= until + GRACE);
+        let is_late = || until.is_some_and(|until| Instant::now() >= until);
         while gone.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
             if is_late() || interrupt.has_come() {
                 let busy = self.busy();
