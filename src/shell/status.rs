@@ -1,8 +1,8 @@
 //! Serves pages to look at: GET and HEAD only, so nothing can be changed from here. What the pages say is somebody
 //! else's.
 
+use core::net::IpAddr;
 use std::future::Future;
-use std::net::IpAddr;
 
 use futures_util::FutureExt;
 use http_body_util::Full;
