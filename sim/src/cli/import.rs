@@ -143,8 +143,8 @@ fn tell(
     for finding in &log.findings {
         writeln!(output, "{finding}")?;
     }
-    for file in &log.torn {
-        writeln!(output, "note: the last line of {file} is torn")?;
+    for line in &log.torn {
+        writeln!(output, "note: {line}: cut short, and passed over")?;
     }
     for note in draft.iter().flat_map(|draft| &draft.notes) {
         writeln!(output, "note: {note}")?;

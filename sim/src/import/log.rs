@@ -49,7 +49,7 @@ pub struct Log {
     pub lines: Vec<Placed>,
     /// Where the contract was not kept, by file and line.
     pub findings: Vec<Finding>,
-    /// Files whose last line is torn, which a kill or a power cut explains.
+    /// Lines that are cut short, as `FILE:LINE`: by a kill or a power cut at the end of a file, by a full disk anywhere.
     pub torn: Vec<String>,
 }
 
@@ -107,11 +107,19 @@ impl Log {
                         what: why,
                     });
                 }
-                // Only the last line can lack its line feed.
-                Err(_) if !piece.ends_with(b"\n") => self.torn.push(name.to_owned()),
+                Err(_) if !piece.ends_with(b"\n") || is_cut_short(&text) => {
+                    self.torn.push(format!("{name}:{number}"));
+                }
                 Err(what) => return Err(LogError::Line { file: name.to_owned(), line: number, what }),
             }
         }
         Ok(())
     }
+}
+
+/// Whether more characters could make an object of this line.
+fn is_cut_short(text: &str) -> bool {
+    let text = text.trim();
+    let parsed = serde_json::from_str::<serde::de::IgnoredAny>(text);
+    text.starts_with('{') && parsed.is_err_and(|error| error.is_eof())
 }

@@ -181,12 +181,15 @@ fn each_kind_of_violation_is_found_with_its_line_and_clause() {
 }
 
 #[test]
-fn a_torn_last_line_is_told_and_any_other_one_refused_with_its_place() {
+fn a_line_that_is_cut_short_is_told_and_any_other_one_refused_with_its_place() {
     let whole = line(1_000, "a", 1, 1, 2_000, json!({"what": "claimed"}));
     let log = read(&format!("{whole}\n{}", &whole[..40])).unwrap();
-    assert_eq!((log.lines.len(), log.torn), (1, vec!["x.jsonl".to_owned()]));
+    assert_eq!((log.lines.len(), log.torn), (1, vec!["x.jsonl:2".to_owned()]));
+    // A full disk that empties again leaves one in the middle.
+    let log = read(&format!("{whole}\n{}\n{whole}\n", &whole[..40])).unwrap();
+    assert_eq!((log.lines.len(), log.torn), (2, vec!["x.jsonl:2".to_owned()]));
     for (text, number, part) in [
-        (format!("{whole}\n{}\n{whole}\n", &whole[..40]), 2, "allowed: a JSON object"),
+        (format!("{whole}\n{}\n{whole}\n", &whole[40..]), 2, "allowed: a JSON object"),
         (whole.replace(":1000,", ":-9223372036854775808,") + "\n", 1, "at_ms"),
         (whole.replace("claimed", "clamed") + "\n", 1, "allowed: one of claimed, answered"),
         (whole.replace("claimed", "released") + "\n", 1, "allowed: one of pending, stale"),
