@@ -190,9 +190,9 @@ mod tests {
         };
         table.rows.push(row("one", 4));
         let text = table.to_string();
-        let row: Vec<_> =
+        let shown: Vec<_> =
             text.lines().find(|line| line.starts_with("one")).unwrap().split_whitespace().collect();
-        assert_eq!(row, ["one", "2", ">10", ">10", "4", "-"]);
+        assert_eq!(shown, ["one", "2", ">10", ">10", "4", "-"]);
         assert!(text.ends_with("mix, is no slower than uniform: 16 runs against 17, 94 %\n"), "{text}");
         let seconds = table.seconds();
         let rows: Vec<Vec<_>> = seconds.lines().map(|line| line.split_whitespace().collect()).collect();
