@@ -205,9 +205,10 @@ Example:
     Zoo(zoo::ZooArgs),
     /// Measures how many runs each strategy takes to find each planted mistake.
     ///
-    /// Results depend on the arguments alone; how long it took goes to standard error.
+    /// Results depend on the arguments alone; how long it took goes to standard error, and into a table of its own with
+    /// --seconds.
     #[command(after_help = "Example:
-  cargo sim strategies --campaigns 20")]
+  cargo sim strategies --campaigns 20 --seconds")]
     Strategies(StrategiesArgs),
     /// Prints a completion script for a shell.
     #[command(after_help = "Example:
@@ -335,6 +336,9 @@ struct StrategiesArgs {
     /// Only these mistakes, as a scenario's `system` names them, separated by commas.
     #[arg(long, value_name = "WORDS", value_delimiter = ',', value_parser = strategies::flaw)]
     only: Vec<String>,
+    /// Print the median seconds as well: they differ from one time to the next.
+    #[arg(long)]
+    seconds: bool,
     /// Print one JSON object instead.
     #[arg(long)]
     json: bool,
@@ -396,7 +400,8 @@ struct FuzzArgs {
     #[command(flatten)]
     ci: ci::CiArgs,
     /// Keep the deviation lists that reach new behaviour and change those: one scenario, one process. --seeds counts
-    /// runs; it ends at the first failure.
+    /// runs; it ends at the first failure. Numbers that the scenario lets vary are changed as well; without --cover
+    /// they are as the file has them.
     #[arg(long, conflicts_with_all = ["jobs", "xray", "strict", "details", "shard", "seed_from", "max_failures",
         "resume", "bundles", "report", "junit"])]
     cover: bool,

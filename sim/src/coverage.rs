@@ -1,5 +1,6 @@
-//! Coverage-guided fuzzing: what runs do, seen from afar ([`Behaviours`]), the deviation lists that reached something
-//! new (the [`corpus`]), and the [`Fuzzer`] that changes them a little and tries again.
+//! Coverage-guided fuzzing: what runs do, seen from afar ([`Behaviours`]), the trials that reached something new (the
+//! [`corpus`]), and the [`Fuzzer`] that changes them a little and tries again. A [`Trial`] is a list of deviations and the
+//! values of what the scenario lets vary.
 //!
 //! One thread, one run after the other; seed and corpus decide the whole sequence of runs. When to stop is the
 //! caller's matter.
@@ -9,7 +10,9 @@ pub mod corpus;
 mod fuzzer;
 mod minimise;
 mod mutate;
+mod trial;
 
 pub use behaviour::Behaviours;
-pub use fuzzer::{Fuzzer, SCENE_SEED, Step};
+pub use fuzzer::{Failed, Fuzzer, SCENE_SEED, Step};
 pub use minimise::smallest;
+pub use trial::Trial;

@@ -1,7 +1,9 @@
-//! How many runs it takes to find a mistake: each strategy, and coverage-guided fuzzing, from several first seeds.
+//! How many runs and seconds it takes to find a mistake: each strategy, and coverage-guided fuzzing, from several first
+//! seeds. The clock is the caller's: runs depend on the arguments alone.
 
 use std::fmt::{self, Write};
 use std::rc::Rc;
+use std::time::Duration;
 
 use crate::coverage::{Fuzzer, Step};
 use crate::scenario::Scenario;
@@ -26,6 +28,10 @@ impl Way {
         Self::Seeds(Strategy::Mix),
         Self::Cover,
     ];
+
+    fn place(self) -> usize {
+        Self::ALL.iter().position(|known| *known == self).unwrap_or(0)
+    }
 
     /// How many runs it takes from seed `start` on until one fails; none where `runs_max` are not enough.
     #[must_use]
@@ -60,15 +66,26 @@ impl fmt::Display for Way {
     }
 }
 
-/// The table: for each mistake and way the median of the runs to its detection.
+/// What came of one mistake's campaigns, by way.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Row {
+    /// The mistake.
+    pub name: String,
+    /// Each campaign's runs, ascending; one more than allowed where it was not found.
+    pub runs: [Vec<u64>; Way::ALL.len()],
+    /// How long each campaign took, ascending.
+    pub times: [Vec<Duration>; Way::ALL.len()],
+}
+
+/// The table: for each mistake and way the median of the runs to its detection, and of the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Comparison {
     /// Campaigns for each mistake and way.
     pub campaigns: u64,
     /// Runs that a campaign has at most.
     pub runs_max: u64,
-    /// A mistake's name, and by way its campaigns' runs, ascending; one more than `runs_max` where it was not found.
-    pub rows: Vec<(String, [Vec<u64>; Way::ALL.len()])>,
+    /// The mistakes, in the order in which they were measured.
+    pub rows: Vec<Row>,
 }
 
 impl Comparison {
@@ -78,23 +95,47 @@ impl Comparison {
         Self { campaigns, runs_max, rows: Vec::new() }
     }
 
-    /// Measures one mistake more.
-    pub fn measure(&mut self, name: &str, scenario: &Rc<Scenario>) {
-        let starts = (0..self.campaigns).map(zoo::start);
-        let runs = Way::ALL.map(|way| {
-            let one = |start| way.runs(scenario, start, self.runs_max).unwrap_or(self.runs_max + 1);
-            let mut runs: Vec<_> = starts.clone().map(one).collect();
-            runs.sort_unstable();
-            runs
-        });
-        self.rows.push((name.to_owned(), runs));
+    /// Measures one mistake more; `clock` tells how long it has been since some moment.
+    pub fn measure(&mut self, name: &str, scenario: &Rc<Scenario>, clock: impl Fn() -> Duration) {
+        let mut row = Row { name: name.to_owned(), ..Row::default() };
+        for (at, way) in Way::ALL.into_iter().enumerate() {
+            for start in (0..self.campaigns).map(zoo::start) {
+                let began = clock();
+                let runs = way.runs(scenario, start, self.runs_max);
+                row.runs[at].push(runs.unwrap_or(self.runs_max + 1));
+                row.times[at].push(clock().saturating_sub(began));
+            }
+            row.runs[at].sort_unstable();
+            row.times[at].sort_unstable();
+        }
+        self.rows.push(row);
     }
 
     /// The runs of all mistakes and campaigns of one way.
     #[must_use]
     pub fn total(&self, way: Way) -> u64 {
-        let at = Way::ALL.iter().position(|known| *known == way).unwrap_or(0);
-        self.rows.iter().flat_map(|(_, ways)| &ways[at]).sum()
+        self.rows.iter().flat_map(|row| &row.runs[way.place()]).sum()
+    }
+
+    /// How long all mistakes and campaigns of one way took.
+    #[must_use]
+    pub fn time(&self, way: Way) -> Duration {
+        self.rows.iter().flat_map(|row| &row.times[way.place()]).sum()
+    }
+
+    /// The same table of the median seconds to detection; it differs from one time to the next.
+    #[must_use]
+    pub fn seconds(&self) -> String {
+        let shown = |time: Duration| format!("{:.3}", time.as_secs_f64());
+        let mut text = String::from("median seconds to detection, in the same campaigns\n");
+        line(&mut text, "", Way::ALL.map(|way| way.to_string()));
+        for row in &self.rows {
+            let cell =
+                |times: &Vec<Duration>| zoo::median(times.clone()).map_or_else(|| "-".to_owned(), shown);
+            line(&mut text, &row.name, row.times.each_ref().map(cell));
+        }
+        line(&mut text, "all seconds of all campaigns", Way::ALL.map(|way| shown(self.time(way))));
+        text
     }
 
     fn cell(&self, runs: &[u64]) -> String {
@@ -109,16 +150,11 @@ impl Comparison {
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();
-        let line = |text: &mut String, name: &str, cells: [String; Way::ALL.len()]| {
-            let cells: String = cells.iter().map(|cell| format!(" {cell:>8}")).collect();
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "{name:<32}{cells}");
-        };
         let Self { campaigns, runs_max, rows } = self;
         writeln!(f, "median runs to detection, {campaigns} campaigns of at most {runs_max} runs each")?;
         line(&mut text, "", Way::ALL.map(|way| way.to_string()));
-        for (name, ways) in rows {
-            line(&mut text, name, ways.each_ref().map(|runs| self.cell(runs)));
+        for row in rows {
+            line(&mut text, &row.name, row.runs.each_ref().map(|runs| self.cell(runs)));
         }
         line(&mut text, "all runs of all campaigns", Way::ALL.map(|way| self.total(way).to_string()));
         f.write_str(&text)?;
@@ -133,6 +169,13 @@ impl fmt::Display for Comparison {
     }
 }
 
+/// One row: a name and its cells.
+fn line(text: &mut String, name: &str, cells: [String; Way::ALL.len()]) {
+    let cells: String = cells.iter().map(|cell| format!(" {cell:>8}")).collect();
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{name:<32}{cells}");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,14 +183,22 @@ mod tests {
     #[test]
     fn the_median_is_the_lower_middle_and_says_where_nothing_was_found() {
         let mut table = Comparison::new(4, 10);
-        let runs = |mix: u64| [vec![1, 2, 3, 11], vec![1, 11, 11, 11], vec![11; 4], vec![mix; 4], vec![]];
-        table.rows.push(("one".to_owned(), runs(4)));
+        let row = |name: &str, mix: u64| {
+            let runs = [vec![1, 2, 3, 11], vec![1, 11, 11, 11], vec![11; 4], vec![mix; 4], vec![]];
+            let times = runs.clone().map(|runs| runs.into_iter().map(Duration::from_secs).collect());
+            Row { name: name.to_owned(), runs, times }
+        };
+        table.rows.push(row("one", 4));
         let text = table.to_string();
-        let row: Vec<_> =
+        let shown: Vec<_> =
             text.lines().find(|line| line.starts_with("one")).unwrap().split_whitespace().collect();
-        assert_eq!(row, ["one", "2", ">10", ">10", "4", "-"]);
+        assert_eq!(shown, ["one", "2", ">10", ">10", "4", "-"]);
         assert!(text.ends_with("mix, is no slower than uniform: 16 runs against 17, 94 %\n"), "{text}");
-        table.rows.push(("two".to_owned(), runs(5)));
+        let seconds = table.seconds();
+        let rows: Vec<Vec<_>> = seconds.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows[2], ["one", "2.000", "11.000", "11.000", "4.000", "-"]);
+        assert_eq!(rows[3][5..], ["17.000", "34.000", "44.000", "16.000", "0.000"]);
+        table.rows.push(row("two", 5));
         assert!(
             table.to_string().ends_with("is slower than uniform: 36 runs against 34, 105 %\n"),
             "{table}"

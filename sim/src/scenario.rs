@@ -11,6 +11,7 @@ mod field;
 mod flaw;
 mod outcome;
 mod schema;
+mod vary;
 pub mod vocabulary;
 mod write;
 
@@ -28,6 +29,8 @@ pub use error::{ScenarioError, suggestion};
 pub use faults::{Faults, Probability, SpanMs};
 pub use flaw::Flaw;
 pub use outcome::{ConsumerOutcome, Count, JobOutcome};
+pub(crate) use vary::nested;
+pub use vary::{Range, Values, Varied, Vary};
 
 /// Largest scenario file, in bytes.
 const FILE_LEN_MAX: u64 = 1 << 20;
@@ -81,6 +84,11 @@ pub struct Scenario {
     /// What happens exactly so, `[[deviation]]`; at most 1,000.
     #[serde(rename = "deviation", default)]
     pub deviations: Vec<Deviation>,
+    /// What whole numbers may be, `[vary]`, for `fuzz --cover` alone; everybody else takes the plain ones, which lie
+    /// within. Paths are `duration_ms`, `job.ID.KEY`, `worker.NAME.KEY`, `consumer.NAME.KEY`, `redrive.JOB.KEY`,
+    /// `receiver.KEY` and `publisher.KEY`; ranges `[least, most]`. Default none.
+    #[serde(default, skip_serializing_if = "Vary::is_empty")]
+    pub vary: Vary,
     /// What the run must show.
     #[serde(default)]
     pub expect: Expect,

@@ -101,6 +101,12 @@ impl Strategist {
         &self.scenario
     }
 
+    /// The strategy.
+    #[must_use]
+    pub const fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
     /// Runs one seed.
     #[must_use]
     pub fn run(&self, seed: u64, options: impl Into<RunOptions>) -> Report {

@@ -86,6 +86,22 @@ do = "pick:worker-a-3"
 at = "operator/1/redrive#1/write/db.read#2"
 do = "stall:300ms"
 
+[vary]
+duration_ms = [10000, 60000]
+
+[vary.job.tea]
+qty = [1, 1000]
+
+[vary.receiver]
+timeout_ms = [1, 60000]
+
+[vary.redrive.cake-2]
+at_ms = [0, 50000]
+
+[vary.worker.worker-a]
+clock_skew_ms = [-5, 0]
+slots = [1, 8]
+
 [expect]
 sometimes = ["stale-finish", "redelivery"]
 seeds = 7
@@ -226,6 +242,34 @@ fn errors_name_place_key_value_and_allowed() {
     snapshot("scenario_errors", &shown);
 }
 
+/// A path in dots is a path in quotes is a table of its own.
+#[test]
+fn a_path_may_be_written_in_three_ways() {
+    let with = |vary: &str| parse(&format!("{SMALL}[vary]\n{vary}")).unwrap();
+    let dots = with("worker.w.lease_ms = [50, 1000]");
+    assert_eq!(dots, with("\"worker.w.lease_ms\" = [50, 1000]"));
+    assert_eq!(dots, with("[vary.worker.w]\nlease_ms = [50, 1000]"));
+    let varied = dots.varied();
+    let [lease] = &varied[..] else { panic!("{varied:?}") };
+    assert_eq!((&*lease.path, lease.plain), ("worker.w.lease_ms", 1000));
+    assert_eq!((lease.range.least(), lease.range.most()), (50, 1000));
+}
+
+#[test]
+fn values_take_the_place_of_plain_ones_and_what_is_refused_is_no_scenario() {
+    let scenario = parse(WHOLE).unwrap();
+    let with = |path: &str, value| scenario.with_values(&[(path.to_owned(), value)].into());
+    let changed = with("worker.worker-a.slots", 2).unwrap();
+    assert_eq!(changed.workers[0].slots, 2);
+    assert!(changed.vary.is_empty());
+    let unchanged = scenario.with_values(&[].into()).unwrap();
+    assert_eq!(Scenario { vary: scenario.vary.clone(), ..unchanged }, scenario);
+    // The redrive would come after the end; a number beyond its own range; a path of nothing.
+    assert_eq!(with("duration_ms", 4_999), None);
+    assert_eq!(with("job.tea.qty", 1_001), None);
+    assert_eq!(with("job.coffee.qty", 1), None);
+}
+
 #[test]
 fn about_has_at_most_300_characters() {
     let with = |count: usize| parse(&SMALL.replace("Small.", &"é".repeat(count)));
@@ -328,6 +372,22 @@ const REFUSED: &[(&str, &str)] = &[
     ("outcome below 0", "+[[expect.job]]\nid = \"cake\"\ntoken = -1"),
     ("outcome as a text", "+[[expect.job]]\nid = \"cake\"\ntoken = \"1\""),
     ("seeds 0", "+[expect]\nseeds = 0"),
+    ("varies nothing known", "+[vary]\nworkers.w.lease_ms = [1, 2]"),
+    ("varies a probability", "+[vary]\nfaults.kill = [0, 1]"),
+    ("varies no worker", "+[vary]\nworker.v.lease_ms = [500, 2000]"),
+    ("varies no key", "+[vary]\n\"worker.w.lease\" = [500, 2000]"),
+    ("varies a text", "+[vary]\njob.cake.id = [1, 2]"),
+    ("varies one of two", "+[[job]]\nid = \"cake\"\n[vary]\njob.cake.qty = [1, 2]"),
+    ("varies a table that is not there", "+[vary]\npublisher.events = [0, 5]"),
+    ("varies beyond what is allowed", "+[vary]\nworker.w.lease_ms = [1000, 60001]"),
+    ("varies below what is allowed", "+[vary]\n[vary.worker.w]\nlease_ms = [0, 1000]"),
+    ("varies around another value", "+[vary]\nworker.w.lease_ms = [50, 400]"),
+    ("varies in the wrong order", "+[vary]\nworker.w.lease_ms = [1000, 50]"),
+    ("varies to one end only", "+[vary]\nworker.w.lease_ms = [1000]"),
+    ("varies to a text", "+[vary]\nworker.w.lease_ms = [50, \"1s\"]"),
+    ("varies to a number alone", "+[vary]\nworker.w.lease_ms = 50"),
+    ("varies twice", "+[vary]\nworker.w.lease_ms = [50, 1000]\n\"worker.w.lease_ms\" = [50, 1000]"),
+    ("vary is a list", "about = \"x\"\nvary = [1, 2]"),
 ];
 
 fn parse(text: &str) -> Result<Scenario, ScenarioError> {

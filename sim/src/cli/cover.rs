@@ -3,10 +3,9 @@
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use ackward_sim::choice::Deviation;
 use ackward_sim::coverage::corpus::{self, Entry as Listed};
-use ackward_sim::coverage::{Fuzzer, Step, smallest};
-use ackward_sim::scene::Report;
+use ackward_sim::coverage::{Failed, Fuzzer, Step, Trial, smallest};
+use ackward_sim::scenario::{Scenario, Values};
 use anyhow::bail;
 use serde::Serialize;
 
@@ -57,6 +56,8 @@ struct Failure {
     run: u64,
     property: String,
     detail: String,
+    /// What was not plain of what the scenario lets vary, by path.
+    values: Values,
     deviations: Vec<String>,
     notes: Vec<String>,
     is_expected: bool,
@@ -85,7 +86,7 @@ pub(crate) fn cover(args: &FuzzArgs) -> anyhow::Result<Exit> {
     let began = Instant::now();
     let mut search = Search::new(&entry, args, began, Interrupt::listen()?);
     let (stopped, failed) = search.run()?;
-    let failure = failed.map(|report| failure(&entry, &report, search.fuzzer.runs(), args));
+    let failure = failed.map(|failed| failure(&entry, &failed, search.fuzzer.runs(), args));
     let verdict = verdict(&entry, failure.as_ref());
     let outcome = Outcome {
         file: entry.path.clone(),
@@ -142,13 +143,13 @@ impl<'a> Search<'a> {
     }
 
     /// The corpus first, then new runs until something says to stop.
-    fn run(&mut self) -> anyhow::Result<(Stop, Option<Report>)> {
+    fn run(&mut self) -> anyhow::Result<(Stop, Option<Failed>)> {
         let read = corpus::read(&self.args.corpus)?;
         self.sizes.read = read.len();
         for listed in read {
-            let step = guarded(|| self.fuzzer.plant(&listed.list))?;
-            if let Some(report) = self.took(step) {
-                return Ok((Stop::Failure, Some(report)));
+            let step = guarded(|| self.fuzzer.plant(&listed.trial))?;
+            if let Some(failed) = self.took(step) {
+                return Ok((Stop::Failure, Some(failed)));
             }
         }
         self.new_at = self.fuzzer.runs();
@@ -158,17 +159,17 @@ impl<'a> Search<'a> {
                 return Ok((stop, None));
             }
             let step = guarded(|| self.fuzzer.step())?;
-            if let Step::New(list) = &step {
-                self.keep(list)?;
+            if let Step::New(trial) = &step {
+                self.keep(trial)?;
             }
-            if let Some(report) = self.took(step) {
+            if let Some(failed) = self.took(step) {
                 self.progress.clear();
-                return Ok((Stop::Failure, Some(report)));
+                return Ok((Stop::Failure, Some(failed)));
             }
         }
     }
 
-    fn took(&mut self, step: Step) -> Option<Report> {
+    fn took(&mut self, step: Step) -> Option<Failed> {
         let (runs, reached) = (self.fuzzer.runs(), self.fuzzer.reached());
         if matches!(step, Step::New(_)) {
             self.new_at = runs;
@@ -180,16 +181,16 @@ impl<'a> Search<'a> {
         };
         self.progress.set(position, || format!("{}: {runs} runs, {reached} behaviours", self.entry.path));
         match step {
-            Step::Failed(report) => Some(*report),
+            Step::Failed(failed) => Some(*failed),
             Step::Known | Step::New(_) => None,
         }
     }
 
     /// Into the first folder.
-    fn keep(&mut self, list: &[Deviation]) -> anyhow::Result<()> {
+    fn keep(&mut self, trial: &Trial) -> anyhow::Result<()> {
         self.sizes.new += 1;
         if let Some(folder) = self.args.corpus.first() {
-            corpus::write(folder, &Listed::new(list.to_vec()))?;
+            corpus::write(folder, &Listed::new(trial.clone()))?;
         }
         Ok(())
     }
@@ -218,14 +219,14 @@ fn minimise(entry: &Entry, args: &FuzzArgs) -> anyhow::Result<Exit> {
     let mut fuzzer = Fuzzer::new(entry.strategist(), args.start.unwrap_or(1));
     let mut lists = Vec::new();
     for listed in &read {
-        let (report, behaviours) = guarded(|| fuzzer.replay(&listed.list))?;
+        let (report, behaviours) = guarded(|| fuzzer.replay(&listed.trial))?;
         if let Some(first) = report.violations.first() {
             let (name, property) = (&listed.name, first.property);
             bail!(
                 "{name} breaks {property}, nothing is minimised; the same command without --minimise shrinks it"
             );
         }
-        lists.push((listed.list.len(), behaviours));
+        lists.push((listed.trial.len(), behaviours));
     }
     let places = smallest(&lists);
     let kept: Vec<Listed> = places.iter().filter_map(|at| read.get(*at).cloned()).collect();
@@ -250,16 +251,20 @@ fn guarded<T>(body: impl FnOnce() -> T) -> anyhow::Result<T> {
     panics::guarded(body).map_err(anyhow::Error::msg)
 }
 
-fn failure(entry: &Entry, report: &Report, run: u64, args: &FuzzArgs) -> Failure {
+fn failure(entry: &Entry, failed: &Failed, run: u64, args: &FuzzArgs) -> Failure {
+    let report = &failed.report;
     let first = report.violations.first();
     let property = first.map(|first| first.property.to_owned()).unwrap_or_default();
     let is_expected = entry.scenario.expect.fails.as_deref() == Some(&*property);
     let wants_notes = !args.after.no_shrink && !is_expected;
-    let notes = if wants_notes { automatic(entry, report, args.after.out.as_deref()) } else { Vec::new() };
+    // What failed is the scenario with its values.
+    let varied = Entry { scenario: Scenario::clone(&failed.scenario), ..entry.clone() };
+    let notes = if wants_notes { automatic(&varied, report, args.after.out.as_deref()) } else { Vec::new() };
     Failure {
         run,
         property,
         detail: first.map(|first| first.detail.clone()).unwrap_or_default(),
+        values: failed.values.clone(),
         deviations: report.deviations.iter().map(ToString::to_string).collect(),
         notes,
         is_expected,
@@ -294,6 +299,7 @@ fn print(output: &mut impl Write, outcome: &Outcome, args: &FuzzArgs) -> io::Res
     writeln!(output, "stopped: {why}")?;
     let Some(failure) = &outcome.failure else { return Ok(()) };
     writeln!(output, "\nrun {} breaks {}\n  {}", failure.run, failure.property, failure.detail)?;
+    failure.values.iter().try_for_each(|(path, value)| writeln!(output, "  with {path} = {value}"))?;
     if failure.notes.is_empty() {
         failure.deviations.iter().try_for_each(|deviation| writeln!(output, "  {deviation}"))?;
     }

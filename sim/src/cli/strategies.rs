@@ -1,12 +1,12 @@
-//! `cargo sim strategies`: how many runs each strategy takes to find each planted mistake.
+//! `cargo sim strategies`: how many runs, and how long, each strategy takes to find each planted mistake.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use ackward_sim::detection::{Comparison, Way};
+use ackward_sim::detection::{Comparison, Row, Way};
 use ackward_sim::scenario::{Flaw, Scenario};
 use serde_json::json;
 
@@ -36,28 +36,50 @@ pub(crate) fn strategies(folder: Option<&Path>, args: &StrategiesArgs) -> anyhow
         let scenario = Scenario::load(&folder.join(format!("{name}.toml")))?;
         let scenario = Rc::new(Scenario { system: *flaw, ..scenario });
         progress.set(at as u64, || flaw.word());
-        panics::guarded(|| table.measure(&flaw.word(), &scenario)).map_err(anyhow::Error::msg)?;
+        panics::guarded(|| table.measure(&flaw.word(), &scenario, || began.elapsed()))
+            .map_err(anyhow::Error::msg)?;
     }
     progress.clear();
     let mut output = io::stdout().lock();
-    let printed =
-        if args.json { writeln!(output, "{:#}", as_json(&table)) } else { write!(output, "{table}") };
+    let printed = if args.json {
+        writeln!(output, "{:#}", as_json(&table, args.seconds))
+    } else {
+        let seconds = if args.seconds { format!("\n{}", table.seconds()) } else { String::new() };
+        write!(output, "{table}{seconds}")
+    };
     // Apart from the results, which are the same every time.
     let _ = writeln!(io::stderr(), "took {:.1} s", began.elapsed().as_secs_f64());
     unless_closed(printed.map_err(Into::into))?;
     Ok(Exit::Held)
 }
 
-fn as_json(table: &Comparison) -> serde_json::Value {
-    let rows = table.rows.iter().map(|(name, ways)| {
-        let ways: BTreeMap<_, _> = Way::ALL.iter().map(ToString::to_string).zip(ways).collect();
+fn as_json(table: &Comparison, has_seconds: bool) -> serde_json::Value {
+    let rows = table.rows.iter().map(|Row { name, runs, .. }| {
+        let ways: BTreeMap<_, _> = Way::ALL.iter().map(ToString::to_string).zip(runs).collect();
         json!({ "mistake": name, "runs": ways })
     });
     let total: BTreeMap<_, _> = Way::ALL.iter().map(|way| (way.to_string(), table.total(*way))).collect();
-    json!({
+    let mut json = json!({
         "campaigns": table.campaigns,
         "runs_max": table.runs_max,
         "mistakes": rows.collect::<Vec<_>>(),
         "total": total,
-    })
+    });
+    if has_seconds {
+        json["timings"] = timings(table);
+    }
+    json
+}
+
+/// How long each campaign took; the only part that differs from one time to the next.
+fn timings(table: &Comparison) -> serde_json::Value {
+    let rows = table.rows.iter().map(|Row { name, times, .. }| {
+        let seconds =
+            times.each_ref().map(|times| times.iter().map(Duration::as_secs_f64).collect::<Vec<_>>());
+        let ways: BTreeMap<_, _> = Way::ALL.iter().map(ToString::to_string).zip(seconds).collect();
+        json!({ "mistake": name, "seconds": ways })
+    });
+    let total: BTreeMap<_, _> =
+        Way::ALL.iter().map(|way| (way.to_string(), table.time(*way).as_secs_f64())).collect();
+    json!({ "mistakes": rows.collect::<Vec<_>>(), "total": total })
 }

@@ -1,24 +1,27 @@
-//! A corpus on disk: a folder with one small file per list of deviations, named by what it holds. Folders are merged
-//! by copying their files together; the same list has the same name everywhere.
+//! A corpus on disk: a folder with one small file per trial (values and deviations), named by what it holds. Folders are
+//! merged by copying their files together; the same trial has the same name everywhere.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
 
+use super::Trial;
 use crate::choice::{Deviation, stable_hash};
 use crate::outside::{self, OutsideError};
+use crate::scenario::{Values, nested};
 
 /// Largest file, in bytes: that of a scenario with as many deviations.
 const LEN_MAX: u64 = 1 << 20;
 
-/// A list of deviations with its file's name.
+/// A trial with its file's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The file's name, without its folder.
     pub name: String,
-    /// The deviations.
-    pub list: Vec<Deviation>,
+    /// What the file holds.
+    pub trial: Trial,
 }
 
 /// Why a corpus cannot be read or written.
@@ -34,8 +37,8 @@ pub enum CorpusError {
     },
     /// A file holds something else: correct it, or take it out of the folder.
     #[error(
-        "{path}: {error}\nallowed in a corpus: [[deviation]] tables with `at` and `do`, as a scenario has them; correct \
-         the file or take it out of the folder"
+        "{path}: {error}\nallowed in a corpus: [[deviation]] tables with `at` and `do`, as a scenario has them, and \
+         [values] such as `worker.worker-a.lease_ms = 50`; correct the file or take it out of the folder"
     )]
     Format {
         /// Which.
@@ -49,15 +52,19 @@ pub enum CorpusError {
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
+    values: Table,
+    #[serde(default)]
     deviation: Vec<Deviation>,
 }
 
 impl Entry {
-    /// Names a list.
+    /// Names a trial.
     #[must_use]
-    pub fn new(list: Vec<Deviation>) -> Self {
-        let text: String = list.iter().map(|deviation| format!("{deviation}\n")).collect();
-        Self { name: format!("{:016x}.toml", stable_hash(text.as_bytes())), list }
+    pub fn new(trial: Trial) -> Self {
+        let values = trial.values.iter().map(|(path, value)| format!("{path} = {value}\n"));
+        let text: String =
+            values.chain(trial.list.iter().map(|deviation| format!("{deviation}\n"))).collect();
+        Self { name: format!("{:016x}.toml", stable_hash(text.as_bytes())), trial }
     }
 
     /// Reads a file's text; its name is that of what it holds. `path` is for the error only.
@@ -68,14 +75,24 @@ impl Entry {
         let wrong = |error: String| CorpusError::Format { path: path.to_owned(), error };
         let text = str::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
         let file: File = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
-        Ok(Self::new(file.deviation))
+        let mut values = Values::new();
+        flatten(&file.values, "", &mut values).map_err(wrong)?;
+        Ok(Self::new(Trial { values, list: file.deviation }))
     }
 
     /// The file's text.
     #[must_use]
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
-        for Deviation { at, action } in &self.list {
+        let Trial { values, list } = &self.trial;
+        if !values.is_empty() {
+            let values = nested(values.iter().map(|(path, value)| (path, (*value).into())));
+            // Tables of whole numbers can always be written.
+            text = toml::to_string(&Table::from_iter([("values".to_owned(), Value::Table(values))]))
+                .unwrap_or_default();
+            text.push('\n');
+        }
+        for Deviation { at, action } in list {
             // Points and actions hold nothing that must be escaped: names of processes are plain words.
             let (at, action) = (quoted(&at.to_string()), quoted(&action.to_string()));
             // Writing to a String cannot fail.
@@ -85,7 +102,20 @@ impl Entry {
     }
 }
 
-/// All lists of some folders, by name, each once. A folder that is not there is an empty one.
+/// The values by their paths.
+fn flatten(table: &Table, path: &str, values: &mut Values) -> Result<(), String> {
+    for (key, value) in table {
+        let own = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        match value {
+            Value::Table(inner) => flatten(inner, &own, values)?,
+            Value::Integer(number) => drop(values.insert(own, *number)),
+            other => return Err(format!("values.{own} is {other}, allowed: a whole number")),
+        }
+    }
+    Ok(())
+}
+
+/// All trials of some folders, by name, each once. A folder that is not there is an empty one.
 ///
 /// # Errors
 /// [`CorpusError`]: the first file that is none of a corpus.
@@ -100,8 +130,8 @@ pub fn read(folders: &[PathBuf]) -> Result<Vec<Entry>, CorpusError> {
     Ok(entries)
 }
 
-/// Writes a list into a folder, which is made where it is not there. Whoever reads meanwhile, or after this was killed,
-/// finds the whole list or none.
+/// Writes a trial into a folder, which is made where it is not there. Whoever reads meanwhile, or after this was killed,
+/// finds the whole trial or none.
 ///
 /// # Errors
 /// [`CorpusError::Access`].
@@ -114,7 +144,7 @@ pub fn write(folder: &Path, entry: &Entry) -> Result<(), CorpusError> {
     written.map_err(|error| access(&path, error))
 }
 
-/// Makes a folder hold these lists and no other `*.toml` file. What is new is written before anything is removed.
+/// Makes a folder hold these trials and no other `*.toml` file. What is new is written before anything is removed.
 ///
 /// # Errors
 /// [`CorpusError::Access`].
@@ -155,9 +185,9 @@ mod tests {
 
     /// A file that is there is replaced as a whole: whoever has it open reads on in the old one.
     #[test]
-    fn a_list_is_never_written_in_place() {
+    fn a_trial_is_never_written_in_place() {
         let folder = tempfile::tempdir().unwrap();
-        let entry = Entry::new(Vec::new());
+        let entry = Entry::new(Trial::default());
         let (path, other) = (folder.path().join(&entry.name), folder.path().join("other"));
         std::fs::write(&path, "old").unwrap();
         std::fs::hard_link(&path, &other).unwrap();

@@ -1,14 +1,16 @@
 //! Draws runs, changes the lists that reached something new, and keeps what does so again. Half of the changed lists
-//! are all that happens in their run, half have the rest of it drawn.
+//! are all that happens in their run, half have the rest of it drawn. Where the scenario lets numbers vary, they are
+//! changed as the lists are.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::behaviour::{Behaviours, Met, Watcher};
 use super::mutate::Mutator;
+use super::trial::{Trial, World};
 use crate::choice::{Chooser, Deviation, Kind, stable_hash, stream};
 use crate::explore;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Values, Varied};
 use crate::scene::{Report, SceneChooser};
 use crate::strategy::{Scripted, Strategist};
 use crate::twin;
@@ -19,21 +21,35 @@ pub const SCENE_SEED: u64 = 1;
 const DRAWN_EVERY: u64 = 4;
 /// Children of a list before another one is picked.
 const CHILDREN: u64 = 16;
+/// Values are drawn so often before the old ones are kept, where the scenario refuses them.
+const TRIES: usize = 4;
 
 /// What came of one run.
 #[derive(Debug)]
 pub enum Step {
     /// It did nothing that was not known.
     Known,
-    /// It did something new, and its deviations are in the corpus now.
-    New(Vec<Deviation>),
+    /// It did something new, and is in the corpus now.
+    New(Trial),
     /// It broke a property.
-    Failed(Box<Report>),
+    Failed(Box<Failed>),
+}
+
+/// A run that broke a property.
+#[derive(Debug)]
+pub struct Failed {
+    /// The run.
+    pub report: Report,
+    /// What was run: the scenario with the values in their places, without ranges.
+    pub scenario: Rc<Scenario>,
+    /// The values that were not the plain ones.
+    pub values: Values,
 }
 
 /// The search through one scenario.
 pub struct Fuzzer {
-    strategist: Strategist,
+    plain: Rc<World>,
+    varied: Vec<Varied>,
     start: u64,
     kinds: Vec<Kind>,
     mutator: Mutator,
@@ -45,6 +61,7 @@ pub struct Fuzzer {
 }
 
 struct Listed {
+    world: Rc<World>,
     list: Vec<Deviation>,
     /// How often it was picked.
     picked: u64,
@@ -68,10 +85,11 @@ impl Fuzzer {
         if kinds.is_empty() {
             kinds = explore::KINDS.to_vec();
         }
-        let names = strategist.scenario().process_names();
-        let mutator = Mutator::new(stream(start, stable_hash(b"coverage")), names);
+        let varied = strategist.scenario().varied();
+        let mutator = Mutator::new(stream(start, stable_hash(b"coverage")));
         Self {
-            strategist,
+            plain: Rc::new(World::plain(strategist)),
+            varied,
             start,
             kinds,
             mutator,
@@ -95,57 +113,63 @@ impl Fuzzer {
         self.reached.len()
     }
 
-    /// Runs a list of an earlier search; it joins the corpus if it still reaches something new.
-    pub fn plant(&mut self, list: &[Deviation]) -> Step {
-        let (report, behaviours) = self.replay(list);
-        self.judge(report, behaviours)
+    /// Runs what an earlier search kept; it joins the corpus if it still reaches something new. Values that the scenario
+    /// lets vary no more, or not so far, are the plain ones.
+    pub fn plant(&mut self, trial: &Trial) -> Step {
+        let world = self.world(&trial.values);
+        let (report, behaviours) = self.replay_in(&world, &trial.list);
+        self.judge(world, report, behaviours)
     }
 
-    /// What a list reaches, and the run that does.
-    pub fn replay(&mut self, list: &[Deviation]) -> (Report, Behaviours) {
-        self.runs += 1;
-        let (report, watcher) = self.run(Watcher::new(self.chooser(list)));
-        (report, watcher.borrow().behaviours())
+    /// What a trial reaches, and the run that does.
+    pub fn replay(&mut self, trial: &Trial) -> (Report, Behaviours) {
+        let world = self.world(&trial.values);
+        self.replay_in(&world, &trial.list)
     }
 
     /// The next run.
     pub fn step(&mut self) -> Step {
-        let has_chance = self.scenario().faults.is_random();
+        let has_chance = self.plain.scenario().faults.is_random();
         let is_drawn = self.runs.is_multiple_of(DRAWN_EVERY) && has_chance;
         // A child costs a run now and then: none is made where it would not be used.
         let child = if is_drawn { None } else { self.child() };
-        let (report, behaviours) = match child {
-            Some(list) if has_chance && self.mutator.below(2) == 0 => self.draw(&list),
-            Some(list) => self.replay(&list),
-            None => self.draw(&[]),
+        let (world, list) = child.unwrap_or_else(|| (Rc::clone(&self.plain), Vec::new()));
+        let world = self.changed(world);
+        let (report, behaviours) = if is_drawn || (has_chance && self.mutator.below(2) == 0) {
+            self.draw(&world, &list)
+        } else {
+            self.replay_in(&world, &list)
         };
-        self.judge(report, behaviours)
+        self.judge(world, report, behaviours)
     }
 
-    fn scenario(&self) -> &Rc<Scenario> {
-        self.strategist.scenario()
-    }
-
-    /// A run by the strategy, where the list says nothing: with the seeds in order, beginning with the first.
-    fn draw(&mut self, list: &[Deviation]) -> (Report, Behaviours) {
-        let seed = self.start.saturating_add(self.drawn);
-        self.drawn += 1;
+    fn replay_in(&mut self, world: &World, list: &[Deviation]) -> (Report, Behaviours) {
         self.runs += 1;
-        let (report, watcher) =
-            self.run(Watcher::new(Scripted::by(self.chooser(list), self.strategist.chooser(seed))));
+        let (report, watcher) = run(world, Watcher::new(chooser(world, list)));
         (report, watcher.borrow().behaviours())
     }
 
-    /// A list that is nearly one of the corpus; none where that is empty.
-    fn child(&mut self) -> Option<Vec<Deviation>> {
+    /// A run by the strategy, where the list says nothing: with the seeds in order, beginning with the first.
+    fn draw(&mut self, world: &World, list: &[Deviation]) -> (Report, Behaviours) {
+        let seed = self.start.saturating_add(self.drawn);
+        self.drawn += 1;
+        self.runs += 1;
+        let drawn = world.strategist.chooser(seed);
+        let (report, watcher) = run(world, Watcher::new(Scripted::by(chooser(world, list), drawn)));
+        (report, watcher.borrow().behaviours())
+    }
+
+    /// A list that is nearly one of the corpus, and where that one was run; none where the corpus is empty.
+    fn child(&mut self) -> Option<(Rc<World>, Vec<Deviation>)> {
         if self.parent.as_ref().is_none_or(|parent| parent.children >= CHILDREN) {
             self.parent = self.pick();
         }
         let other = self.mutator.below(self.corpus.len());
         let parent = self.parent.as_mut()?;
         parent.children += 1;
-        let (list, other) = (&self.corpus.get(parent.at)?.list, &self.corpus.get(other)?.list);
-        Some(self.mutator.child(list, other, &parent.met))
+        let (listed, other) = (self.corpus.get(parent.at)?, &self.corpus.get(other)?.list);
+        let list = self.mutator.child(&listed.list, other, &parent.met, &listed.world.names);
+        Some((Rc::clone(&listed.world), list))
     }
 
     /// Of two lists the one that was picked less often. It is run once more to see what may happen where.
@@ -154,36 +178,61 @@ impl Fuzzer {
         let at = pair.into_iter().min_by_key(|at| self.corpus.get(*at).map(|listed| listed.picked))?;
         let listed = self.corpus.get_mut(at)?;
         listed.picked += 1;
-        let list = listed.list.clone();
         self.runs += 1;
-        let (_, watcher) = self.run(Watcher::listing(self.chooser(&list), self.kinds.clone()));
+        let watcher = Watcher::listing(chooser(&listed.world, &listed.list), self.kinds.clone());
+        let (_, watcher) = run(&listed.world, watcher);
         let met = watcher.borrow_mut().met();
         Some(Parent { at, met, children: 0 })
     }
 
-    fn judge(&mut self, report: Report, behaviours: Behaviours) -> Step {
+    /// In one case of two the same with other values, where there are any.
+    fn changed(&mut self, world: Rc<World>) -> Rc<World> {
+        if self.varied.is_empty() || self.mutator.below(2) == 0 {
+            return world;
+        }
+        for _ in 0..TRIES {
+            let values = self.mutator.values(&world.values, &self.varied);
+            if let Some(changed) = self.plain.with(&self.varied, &values) {
+                return Rc::new(changed);
+            }
+        }
+        world
+    }
+
+    /// The scenario with these values, or the plain one where it refuses them.
+    fn world(&self, values: &Values) -> Rc<World> {
+        let plain = || Rc::clone(&self.plain);
+        if values.is_empty() {
+            return plain();
+        }
+        self.plain.with(&self.varied, values).map_or_else(plain, Rc::new)
+    }
+
+    fn judge(&mut self, world: Rc<World>, report: Report, behaviours: Behaviours) -> Step {
         if !report.has_passed() {
-            return Step::Failed(Box::new(report));
+            let (scenario, values) = (Rc::clone(world.scenario()), world.values.clone());
+            return Step::Failed(Box::new(Failed { report, scenario, values }));
         }
         if behaviours.is_subset(&self.reached) {
             return Step::Known;
         }
         self.reached.extend(behaviours);
-        let own = &self.strategist.scenario().deviations;
+        let own = &world.scenario().deviations;
         let list: Vec<_> =
             report.deviations.into_iter().filter(|deviation| !own.contains(deviation)).collect();
-        self.corpus.push(Listed { list: list.clone(), picked: 0 });
-        Step::New(list)
+        let values = world.values.clone();
+        self.corpus.push(Listed { world, list: list.clone(), picked: 0 });
+        Step::New(Trial { values, list })
     }
+}
 
-    /// The scenario's own deviations, and these.
-    fn chooser(&self, list: &[Deviation]) -> SceneChooser {
-        let own = &self.scenario().deviations;
-        SceneChooser::replay(self.scenario(), &[own, list].concat())
-    }
+/// The scenario's own deviations, and these.
+fn chooser(world: &World, list: &[Deviation]) -> SceneChooser {
+    let own = &world.scenario().deviations;
+    SceneChooser::replay(world.scenario(), &[own, list].concat())
+}
 
-    fn run<C: Chooser + 'static>(&self, watcher: Watcher<C>) -> (Report, Rc<RefCell<Watcher<C>>>) {
-        let watcher = Rc::new(RefCell::new(watcher));
-        (twin::run_choosing(self.scenario(), SCENE_SEED, false, Rc::clone(&watcher)), watcher)
-    }
+fn run<C: Chooser + 'static>(world: &World, watcher: Watcher<C>) -> (Report, Rc<RefCell<Watcher<C>>>) {
+    let watcher = Rc::new(RefCell::new(watcher));
+    (twin::run_choosing(world.scenario(), SCENE_SEED, false, Rc::clone(&watcher)), watcher)
 }

@@ -1,11 +1,12 @@
 //! Changes a list of deviations a little: drops one, adds one at a point that was met, moves one to a neighbouring
-//! point, does something else there, or goes on as another list does.
+//! point, does something else there, or goes on as another list does. And changes numbers within their ranges.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::RngCore;
 
 use super::behaviour::Met;
 use crate::choice::{Action, Decision, Deviation, Kind, Offer, Point};
+use crate::scenario::{Values, Varied};
 
 /// How far a deviation moves at most, in things that may happen.
 const STEPS_MAX: usize = 40;
@@ -15,13 +16,11 @@ const CHANGES_MAX: usize = 6;
 /// Draws changes.
 pub(super) struct Mutator {
     random: ChaCha8Rng,
-    /// The names of the scenario's processes, by number.
-    names: Vec<String>,
 }
 
 impl Mutator {
-    pub(super) const fn new(random: ChaCha8Rng, names: Vec<String>) -> Self {
-        Self { random, names }
+    pub(super) const fn new(random: ChaCha8Rng) -> Self {
+        Self { random }
     }
 
     /// A number below `count`; 0 where that is 0.
@@ -30,11 +29,17 @@ impl Mutator {
         usize::try_from(draw % (count as u64).max(1)).unwrap_or(0)
     }
 
-    /// A child of `list`, whose run met `met`; `other` is a list to splice with.
-    pub(super) fn child(&mut self, list: &[Deviation], other: &[Deviation], met: &[Met]) -> Vec<Deviation> {
+    /// A child of `list`, whose run met `met` with processes of these names, by number; `other` is a list to splice with.
+    pub(super) fn child(
+        &mut self,
+        list: &[Deviation],
+        other: &[Deviation],
+        met: &[Met],
+        names: &[String],
+    ) -> Vec<Deviation> {
         let mut child = list.to_vec();
         for _ in 0..CHANGES_MAX {
-            self.change(&mut child, other, met);
+            self.change(&mut child, other, met, names);
             // Mostly one change, now and then a few.
             if self.below(2) == 0 {
                 break;
@@ -43,21 +48,56 @@ impl Mutator {
         child
     }
 
-    fn change(&mut self, list: &mut Vec<Deviation>, other: &[Deviation], met: &[Met]) {
+    /// Other values: mostly one is changed, now and then a few; what becomes plain is left out.
+    pub(super) fn values(&mut self, values: &Values, varied: &[Varied]) -> Values {
+        let mut values = values.clone();
+        for _ in 0..CHANGES_MAX {
+            let Some(one) = varied.get(self.below(varied.len())) else { break };
+            let now = values.get(&one.path).copied().unwrap_or(one.plain);
+            match self.number(one, now) {
+                plain if plain == one.plain => drop(values.remove(&one.path)),
+                other => drop(values.insert(one.path.clone(), other)),
+            }
+            if self.below(2) == 0 {
+                break;
+            }
+        }
+        values
+    }
+
+    /// An end of the range, something between, or what lies near: half or twice as much, one more or one less.
+    fn number(&mut self, one: &Varied, now: i64) -> i64 {
+        let (least, most) = (one.range.least(), one.range.most());
+        let near = |number: i64| number.clamp(least, most);
+        match self.below(8) {
+            0 => least,
+            1 => most,
+            2 => near(now / 2),
+            3 => near(now.saturating_mul(2)),
+            4 => near(now.saturating_sub(1)),
+            5 => near(now.saturating_add(1)),
+            _ => {
+                let width = most.abs_diff(least).saturating_add(1);
+                least.saturating_add_unsigned(self.random.next_u64() % width).min(most)
+            }
+        }
+    }
+
+    fn change(&mut self, list: &mut Vec<Deviation>, other: &[Deviation], met: &[Met], names: &[String]) {
         match self.below(8) {
             0 | 1 if !list.is_empty() => {
                 let at = self.below(list.len());
                 list.remove(at);
             }
-            2 if !list.is_empty() => self.move_one(list, met),
-            3 if !list.is_empty() => self.do_something_else(list, met),
+            2 if !list.is_empty() => self.move_one(list, met, names),
+            3 if !list.is_empty() => self.do_something_else(list, met, names),
             4 if !other.is_empty() => self.splice(list, other),
-            _ => self.add(list, met),
+            _ => self.add(list, met, names),
         }
     }
 
     /// Every kind is as likely as another, however often it is on offer.
-    fn add(&mut self, list: &mut Vec<Deviation>, met: &[Met]) {
+    fn add(&mut self, list: &mut Vec<Deviation>, met: &[Met], names: &[String]) {
         let mut kinds: Vec<Kind> = met.iter().map(|(_, offer)| offer.kind).collect();
         kinds.sort_unstable();
         kinds.dedup();
@@ -65,11 +105,11 @@ impl Mutator {
         let count = met.iter().filter(|(_, offer)| offer.kind == kind).count();
         let at = self.below(count);
         if let Some((point, offer)) = met.iter().filter(|(_, offer)| offer.kind == kind).nth(at) {
-            self.put(list, point, offer);
+            self.put(list, point, offer, names);
         }
     }
 
-    fn move_one(&mut self, list: &mut Vec<Deviation>, met: &[Met]) {
+    fn move_one(&mut self, list: &mut Vec<Deviation>, met: &[Met], names: &[String]) {
         let at = self.below(list.len());
         let key = list[at].at.key();
         let Some(place) = met.iter().position(|(point, _)| point.key() == key) else { return };
@@ -79,15 +119,15 @@ impl Mutator {
         let neighbours: Vec<_> = met[near].iter().filter(is_other).collect();
         let Some((point, offer)) = neighbours.get(self.below(neighbours.len())) else { return };
         list.remove(at);
-        self.put(list, point, offer);
+        self.put(list, point, offer, names);
     }
 
-    fn do_something_else(&mut self, list: &mut Vec<Deviation>, met: &[Met]) {
+    fn do_something_else(&mut self, list: &mut Vec<Deviation>, met: &[Met], names: &[String]) {
         let at = self.below(list.len());
         let key = list[at].at.key();
         let offers: Vec<_> = met.iter().filter(|(point, _)| point.key() == key).collect();
         if let Some((point, offer)) = offers.get(self.below(offers.len())) {
-            self.put(list, point, offer);
+            self.put(list, point, offer, names);
         }
     }
 
@@ -103,12 +143,11 @@ impl Mutator {
     }
 
     /// One point, one deviation.
-    fn put(&mut self, list: &mut Vec<Deviation>, point: &Point, offer: &Offer) {
-        let name = |process: usize| self.names.get(process).cloned().unwrap_or_default();
+    fn put(&mut self, list: &mut Vec<Deviation>, point: &Point, offer: &Offer, names: &[String]) {
+        let name = |process: usize| names.get(process).cloned().unwrap_or_default();
         let at = point.name(&name(point.process));
         let decision = Decision { kind: offer.kind, value: quantity(&mut self.random, offer) };
-        let action =
-            Action::from_decision(decision, |process| self.names.get(process).cloned().unwrap_or_default());
+        let action = Action::from_decision(decision, name);
         list.retain(|known| known.at != at);
         list.push(Deviation { at, action });
     }
@@ -150,7 +189,11 @@ mod tests {
     }
 
     fn mutator() -> Mutator {
-        Mutator::new(stream(1, 2), vec!["w".to_owned()])
+        Mutator::new(stream(1, 2))
+    }
+
+    fn names() -> Vec<String> {
+        vec!["w".to_owned()]
     }
 
     fn deviation(count: u32, action: &str) -> Deviation {
@@ -164,7 +207,7 @@ mod tests {
         let (mut mutator, met) = (mutator(), met());
         let mut list = Vec::new();
         for _ in 0..2_000 {
-            list = mutator.child(&list, &[deviation(7, "kill"), deviation(9, "stall:11ms")], &met);
+            list = mutator.child(&list, &[deviation(7, "kill"), deviation(9, "stall:11ms")], &met, &names());
             for (at, deviation) in list.iter().enumerate() {
                 assert!(list[..at].iter().all(|other| other.at != deviation.at));
                 let decision = deviation.action.decision(|_| None).unwrap();
@@ -180,7 +223,7 @@ mod tests {
         let (mut mutator, met) = (mutator(), met());
         for _ in 0..200 {
             let mut list = vec![deviation(100, "kill")];
-            mutator.move_one(&mut list, &met);
+            mutator.move_one(&mut list, &met, &names());
             let [moved] = &list[..] else { panic!("{list:?}") };
             assert_eq!(moved.action, Action::Plain(Kind::Kill));
             assert!(moved.at.count != 100 && moved.at.count.abs_diff(100) <= 20, "{moved}");
@@ -200,5 +243,26 @@ mod tests {
             lengths.insert(list.len());
         }
         assert_eq!(lengths, (1..=5).collect());
+    }
+    /// Every number stays in its range, and both ends and what lies between are tried.
+    #[test]
+    fn values_stay_in_their_ranges_and_plain_ones_are_left_out() {
+        let scenario = "about = \"x\"\n[[job]]\nid = \"a\"\n[[worker]]\nname = \"w\"\n[vary]\n\
+                        job.a.qty = [1, 3]\nworker.w.clock_skew_ms = [-600000, 600000]\n";
+        let varied = crate::scenario::Scenario::parse("x.toml", scenario.as_bytes()).unwrap().varied();
+        let (mut mutator, mut values) = (mutator(), Values::new());
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..2_000 {
+            values = mutator.values(&values, &varied);
+            for one in &varied {
+                let value = values.get(&one.path).copied();
+                assert!(value.is_none_or(|value| one.range.holds(value) && value != one.plain), "{values:?}");
+                seen.insert((one.path.clone(), value));
+            }
+        }
+        let qty = |value| seen.contains(&("job.a.qty".to_owned(), value));
+        assert!(qty(None) && qty(Some(2)) && qty(Some(3)));
+        let skew = |value| seen.contains(&("worker.w.clock_skew_ms".to_owned(), Some(value)));
+        assert!(skew(-600_000) && skew(600_000) && seen.len() > 100);
     }
 }

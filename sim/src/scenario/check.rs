@@ -6,7 +6,7 @@ use ackward::rules::Name;
 
 use super::error::suggestion;
 use super::vocabulary::PROCESSES;
-use super::{Scenario, numbered};
+use super::{Scenario, numbered, vary};
 
 /// Most jobs of a scenario, and most workers.
 const JOBS_MAX: i64 = 10_000;
@@ -20,7 +20,7 @@ pub(super) struct Problem {
     pub(super) message: String,
 }
 
-fn problem(path: impl Into<String>, message: impl Into<String>) -> Problem {
+pub(super) fn problem(path: impl Into<String>, message: impl Into<String>) -> Problem {
     Problem { path: path.into(), message: message.into() }
 }
 
@@ -44,7 +44,8 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), Problem> {
     let workers = workers(scenario)?;
     redrives(scenario, &jobs)?;
     outcomes(scenario, &jobs)?;
-    deviations(scenario, &workers)
+    deviations(scenario, &workers)?;
+    vary::check(scenario)
 }
 
 fn count(key: &str, counts: impl Iterator<Item = i64>, max: i64) -> Result<i64, Problem> {
@@ -200,7 +201,7 @@ fn all_numbered(name: &Name, count: i64) -> Result<Vec<Name>, String> {
 /// Names shown in an error.
 const SHOWN_MAX: usize = 10;
 
-fn unknown(name: &str, kind: &str, known: &[&str]) -> String {
+pub(super) fn unknown(name: &str, kind: &str, known: &[&str]) -> String {
     let more = if known.len() > SHOWN_MAX { ", …" } else { "" };
     let shown = known[..known.len().min(SHOWN_MAX)].join(", ");
     format!("names {name:?}, allowed: {kind}: {shown}{more}{}", suggestion(name, known))

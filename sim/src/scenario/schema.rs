@@ -10,7 +10,9 @@ use super::faults::{Probability, SpanMs};
 use super::field;
 use super::flaw::Flaw;
 use super::outcome::Count;
+use super::vary::Vary;
 use super::vocabulary::{SOMETIMES, properties};
+use super::{Consumer, Job, Publisher, Receiver, Redrive, Worker};
 use crate::choice::{Action, Deviation, Kind, Phase, PointName, Role};
 
 /// A whole number that `make` takes; `inside` is one of them, and no number outside lies between two that it takes.
@@ -116,6 +118,56 @@ impl JsonSchema for Count {
         let end = json_schema!({ "type": "integer", "minimum": 0, "maximum": Self::MOST });
         json_schema!({ "anyOf": [end.clone(), { "type": "array", "items": end, "minItems": 2, "maxItems": 2 }] })
     }
+}
+
+impl JsonSchema for Vary {
+    fn schema_name() -> Cow<'static, str> {
+        "Vary".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let lists = [
+            ("job", Job::json_schema(generator)),
+            ("worker", Worker::json_schema(generator)),
+            ("consumer", Consumer::json_schema(generator)),
+            ("redrive", Redrive::json_schema(generator)),
+        ];
+        let tables = [
+            ("receiver", Receiver::json_schema(generator)),
+            ("publisher", Publisher::json_schema(generator)),
+        ];
+        let mut properties = serde_json::Map::new();
+        properties.insert("duration_ms".to_owned(), range(field::duration::schema(generator).as_value()));
+        for (list, table) in lists {
+            let by_name = json_schema!({ "type": "object", "additionalProperties": ranges(&table) });
+            properties.insert(list.to_owned(), by_name.into());
+        }
+        properties.extend(tables.map(|(name, table)| (name.to_owned(), ranges(&table).into())));
+        // A path in quotes is the same path.
+        json_schema!({
+            "type": "object",
+            "properties": properties,
+            "patternProperties": { "\\.": range(&serde_json::json!({ "type": "integer" })) },
+            "additionalProperties": false,
+        })
+    }
+}
+
+/// For each whole number of a table its range.
+fn ranges(table: &Schema) -> Schema {
+    let numbers = table.get("properties").and_then(serde_json::Value::as_object).into_iter().flatten();
+    let whole = numbers.filter(|(_, number)| number.get("type").is_some_and(|kind| kind == "integer"));
+    let properties: serde_json::Map<_, _> = whole.map(|(key, number)| (key.clone(), range(number))).collect();
+    json_schema!({ "type": "object", "properties": properties, "additionalProperties": false })
+}
+
+/// `[least, most]` of a number.
+fn range(number: &serde_json::Value) -> serde_json::Value {
+    let limits = |key: &str| number.get(key).cloned().map(|limit| (key.to_owned(), limit));
+    let kind = [("type".to_owned(), "integer".into())].into_iter();
+    let end: serde_json::Map<_, _> =
+        kind.chain(["minimum", "maximum"].into_iter().filter_map(limits)).collect();
+    serde_json::json!({ "type": "array", "items": end, "minItems": 2, "maxItems": 2 })
 }
 
 impl JsonSchema for Deviation {

@@ -36,7 +36,8 @@ pub(super) fn to_toml(scenario: &Scenario) -> String {
     toml::to_string(&table).expect("a table of texts and numbers is valid TOML")
 }
 
-fn as_table(scenario: &Scenario) -> Table {
+/// The scenario as tables, defaults included.
+pub(super) fn as_table(scenario: &Scenario) -> Table {
     Table::try_from(scenario).expect("a scenario is made of texts and numbers")
 }
 

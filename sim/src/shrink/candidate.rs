@@ -3,7 +3,9 @@
 use toml::{Table, Value};
 
 use crate::choice::{Action, Deviation, Kind};
-use crate::scenario::{ConsumerOutcome, Expect, Faults, Flaw, Job, JobOutcome, Scenario, SpanMs, Worker};
+use crate::scenario::{
+    ConsumerOutcome, Expect, Faults, Flaw, Job, JobOutcome, Scenario, SpanMs, Vary, Worker,
+};
 
 /// What is run next: a scenario without probabilities, as a tree of tables, and its deviations.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,6 +51,7 @@ impl Candidate {
             faults: Faults::default(),
             deviations: Vec::new(),
             expect: Expect::default(),
+            vary: Vary::default(),
             jobs: jobs(scenario),
             workers: workers(scenario),
             ..scenario.clone()

@@ -98,6 +98,35 @@ fn a_failure_ends_the_search_and_is_shrunk() {
     assert!(json["failure"]["deviations"].as_array().is_some_and(|list| !list.is_empty()));
 }
 
+/// The plain values hold, whatever the seed; what fails with others is told with them, and shrunk to a file without ranges.
+#[test]
+fn a_failure_through_other_values_names_them() {
+    let varied = std::fs::read_to_string(top().join("scenarios/leases-of-any-length.toml")).unwrap();
+    let text =
+        varied.replace("duration_ms = 20000", "duration_ms = 20000\nsystem = \"finish-ignores-expiry\"");
+    let folder = folder(&[("varied.toml", &text)]);
+    let file = folder.path().join("varied.toml");
+    let run = |more: &[&str]| sim(&[&["fuzz", file.to_str().unwrap(), "--seeds", "400"], more].concat());
+    let plain = run(&[]);
+    assert_eq!(plain.status.code(), Some(0), "{}", text_of(&plain.stdout));
+    let found = run(&["--cover"]);
+    let text = text_of(&found.stdout);
+    assert_eq!(found.status.code(), Some(1), "{text}");
+    let values: Vec<_> = text.lines().filter(|line| line.starts_with("  with ")).collect();
+    assert!(
+        values.iter().any(|line| line.contains("lease_ms = ") || line.contains("service_ms = ")),
+        "{text}"
+    );
+    let replay = text.lines().last().unwrap().strip_prefix("  replay: cargo sim run ").unwrap();
+    let small = std::fs::read_to_string(replay).unwrap();
+    assert!(!small.contains("vary"), "{small}");
+    assert!(text_of(&sim(&["run", replay]).stdout).contains("verdict   caught at seed 1"));
+    let json = run(&["--cover", "--json", "--no-shrink"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let told = json["failure"]["values"].as_object().unwrap();
+    assert_eq!(told.len(), values.len(), "{told:?}");
+}
+
 #[test]
 fn strategies_print_a_table_that_ends_with_the_verdict() {
     let output =
@@ -108,6 +137,13 @@ fn strategies_print_a_table_that_ends_with_the_verdict() {
     assert!(text.lines().last().unwrap().starts_with("pooled: the default, mix, is no slower"), "{text}");
     assert!(text_of(&output.stderr).starts_with("took "));
     assert_eq!(text.lines().count(), 6, "{text}");
+    let with_seconds =
+        sim(&["strategies", "--campaigns", "1", "--runs", "20", "--only", "late-expiry", "--seconds"]);
+    let text = text_of(&with_seconds.stdout);
+    let seconds = text.split("\n\n").nth(1).unwrap();
+    assert!(seconds.starts_with("median seconds to detection, in the same campaigns\n"), "{text}");
+    let last: Vec<_> = seconds.lines().last().unwrap().split_whitespace().collect();
+    assert!(last[5..].iter().all(|time| time.parse::<f64>().is_ok_and(|time| time > 0.0)), "{text}");
 }
 
 /// The right value that a story states is that of the story without more deviations.
