@@ -26,6 +26,7 @@ mod socket;
 mod stats;
 mod status;
 mod tail;
+mod traces;
 mod values;
 mod work;
 

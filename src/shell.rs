@@ -22,11 +22,13 @@ pub use client::{Client, ClientOptions, run_client};
 pub use clock_watch::{Jump, watch_clock};
 pub use courier::{Delivery, Orders, RunFileError, RunOnceError, run_file, run_once};
 pub use follow::{FollowError, FollowOptions, follow};
-pub use http_sender::{HttpError, HttpSender, HttpSenderOptions, Target};
+pub use http_sender::{HttpError, HttpSender, HttpSenderOptions, Target, TraceParent};
 pub use http_server::ServerLimits;
 pub use line_reader::{Line, LineError, LineReader};
 pub use publisher::{Log, LogBytes, LogError, LogPosition, PublishError, PublishOptions, Published, publish};
-pub use receiver::{Received, ReceiverOptions, receive, receive_observed};
+pub use receiver::{
+    Answer, OnAnswer, Received, ReceiverExtras, ReceiverOptions, RequestObserver, receive, receive_observed,
+};
 pub use sender::{SendError, Sender};
 pub use session::{BeforeAck, Commit, Doing, SessionError, SessionOptions, consume_session};
 pub use signature::{

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use ackward::adapter::{SystemClock, ThreadLane, Threads};
 use ackward::port::{Blocking, Lane, Listener};
 use ackward::rules::Timeout;
-use ackward::shell::{Received, ReceiverOptions, receive_observed};
+use ackward::shell::{Received, ReceiverExtras, ReceiverOptions, receive_observed};
 use ackward::storage::{Durability, FileKind, Inbox, OpenOptions};
 use clap::Args;
 
@@ -19,6 +19,7 @@ use super::service::{self, Service, Watch, Why, until_told};
 use super::signals::Signals;
 use super::socket::Kept;
 use super::status::{Board, Metrics, ReceiveMetrics, StatusArgs, StatusPage};
+use super::traces::{TraceArgs, Traces};
 use super::values::timeout;
 use super::{Command, files};
 
@@ -76,6 +77,8 @@ pub struct Receive {
     group_max: u32,
     #[command(flatten)]
     status: StatusArgs,
+    #[command(flatten)]
+    traces: TraceArgs,
     /// Open the file although it lies on a network file system, whose locks may not hold between hosts
     #[arg(long, env = "ACKWARD_ALLOW_NETWORK_FS")]
     allow_network_fs: bool,
@@ -103,11 +106,12 @@ impl Receive {
         let identity = files::identity(&self.inbox)
             .map_err(|error| Ended::new(Exit::Storage, format_args!("{}: {error}", self.inbox.display())))?;
         let page = self.status.prepare(before.map(|ready| &ready.page)).await?;
+        let traces = self.traces.prepare(before.map(|ready| &ready.traces))?;
         let path = self.inbox.clone();
         let open = move || Inbox::open(&path, &OpenOptions::new(Durability::Extra));
         let inbox = Threads.open("inbox", open).await;
         let inbox = inbox.map_err(|error| files::storage(&self.inbox, &error))?;
-        Ok(Ready { options, fault, identity, inbox, page })
+        Ok(Ready { options, fault, identity, inbox, page, traces })
     }
 
     fn options(&self) -> Result<ReceiverOptions, Ended> {
@@ -151,6 +155,7 @@ struct Ready {
     identity: (u64, u64),
     inbox: ThreadLane<Inbox>,
     page: StatusPage,
+    traces: Traces,
 }
 
 /// A receiver, and what outlives a reload.
@@ -185,7 +190,7 @@ impl Service for Receiving {
 
     async fn once(&self, signals: &mut Signals) -> Result<Why, Ended> {
         let Self { receive, ready, listener, board, received } = self;
-        let Ready { options, fault, identity, inbox, page } = ready;
+        let Ready { options, fault, identity, inbox, page, traces } = ready;
         let watch = Watch {
             path: &receive.inbox,
             identity: *identity,
@@ -194,7 +199,9 @@ impl Service for Receiving {
         };
         let receiving = until_told(&watch, signals, async |told| {
             let (listener, fault) = (listener.clone(), fault.clone());
-            receive_observed(listener, inbox, &SystemClock, options, fault, told, received).await;
+            let extras = ReceiverExtras { received, observer: traces.receiver() };
+            receive_observed(listener, inbox, &SystemClock, options, fault, traces.noting(told), extras)
+                .await;
         });
         let path = receive.inbox.clone();
         let look = move || Inbox::open(&path, &OpenOptions::new(Durability::Extra).read_only());
@@ -206,6 +213,7 @@ impl Service for Receiving {
         self.ready.inbox.close().await;
         let received = self.received.get();
         self.receive.report(received);
+        self.ready.traces.flush(self.receive.grace).await;
         let replaced = "nothing more is accepted; put the file back before you start again, for its rows are what \
                         tells a repeat from a new event";
         let cut = (received.cut > 0).then_some("requests were");

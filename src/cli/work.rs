@@ -22,6 +22,7 @@ use super::secrets::SecretArgs;
 use super::service::{self, Service, Watch, Why, until_told};
 use super::signals::Signals;
 use super::status::{Board, Metrics, StatusArgs, StatusPage, WorkMetrics};
+use super::traces::{TraceArgs, Traces};
 use super::values::{lease, owner, timeout};
 use super::{Command, files, jitter};
 
@@ -85,6 +86,8 @@ pub struct Work {
     #[command(flatten)]
     status: StatusArgs,
     #[command(flatten)]
+    traces: TraceArgs,
+    #[command(flatten)]
     secrets: SecretArgs,
     /// Print the summary as JSON
     #[arg(long)]
@@ -114,7 +117,8 @@ impl Work {
         let fault = EnvFault::from_env()?;
         let events = self.events.as_deref().map(open_events).transpose()?;
         let page = self.status.prepare(before.map(|ready| &ready.page)).await?;
-        Ok(Ready { options, identity, sending, network, fault, events, page })
+        let traces = self.traces.prepare(before.map(|ready| &ready.traces))?;
+        Ok(Ready { options, identity, sending, network, fault, events, page, traces })
     }
 
     fn slots(&self) -> usize {
@@ -160,6 +164,7 @@ struct Ready {
     fault: EnvFault,
     events: Option<Events>,
     page: StatusPage,
+    traces: Traces,
 }
 
 /// What jobs are sent over.
@@ -202,16 +207,17 @@ impl Working {
 
     async fn over(&self, network: impl Connect, signals: &mut Signals) -> Result<Why, Ended> {
         let Self { work, ready, board, .. } = self;
-        let Ready { options, identity, sending, fault, events, page, .. } = ready;
+        let Ready { options, identity, sending, fault, events, page, traces, .. } = ready;
         let worker = Worker {
             clock: SystemClock,
             blocking: Threads,
             fault: fault.clone(),
             open: work.queue.open_to_work(work.durable),
         };
-        let senders = vec![HttpSender::new(network, SystemClock, sending.clone()); work.slots()];
+        let sender = HttpSender::new(network, SystemClock, sending.clone()).traced(traces.header());
+        let senders = vec![sender; work.slots()];
         let metrics = page.is_served().then_some(&*self.metrics);
-        let observer = Observers { metrics, events: events.as_ref() };
+        let observer = Observers { metrics, events: events.as_ref(), traces: traces.worker() };
         let batch = usize::try_from(work.batch).unwrap_or(usize::MAX);
         let extras = Extras { batch, observer: &observer, worked: &self.worked };
         tracing::info!(
@@ -226,7 +232,7 @@ impl Working {
         };
         let wake = Wake::default();
         let working = until_told(&watch, signals, async |told| {
-            work_observed(&worker, options, senders, &jitter, &wake, told, extras).await
+            work_observed(&worker, options, senders, &jitter, &wake, traces.noting(told), extras).await
         });
         let fill = board.watch_queue(work.queue.open_to_look());
         let (worked, why) = page.beside(board, fill, working).await?;
@@ -254,6 +260,7 @@ impl Service for Working {
     async fn end(self, why: Why) -> Result<(), Ended> {
         let worked = self.worked.get();
         self.work.report(worked);
+        self.ready.traces.flush(self.work.grace).await;
         let replaced = "nothing more is claimed; jobs of the old file that were being sent may be sent again";
         let cut = (worked.cut > 0).then_some("what was being sent was");
         service::ended(why, self.work.queue.path(), replaced, cut)
@@ -263,10 +270,11 @@ impl Service for Working {
 /// Slots where nothing is said.
 const SLOTS: u32 = 4;
 
-/// Metrics and event log, where anybody reads them.
+/// Metrics, event log and traces, where anybody reads them.
 struct Observers<'a> {
     metrics: Option<&'a WorkMetrics>,
     events: Option<&'a Events>,
+    traces: Option<&'a dyn Observer>,
 }
 
 impl Observer for Observers<'_> {
@@ -276,6 +284,9 @@ impl Observer for Observers<'_> {
         }
         if let Some(events) = self.events {
             events.saw(happening);
+        }
+        if let Some(traces) = self.traces {
+            traces.saw(happening);
         }
     }
 }

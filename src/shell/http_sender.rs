@@ -7,8 +7,10 @@ mod retry_after;
 mod target;
 #[cfg(test)]
 mod tests;
+mod trace_parent;
 
 use std::pin::pin;
+use std::rc::Rc;
 
 use futures_util::FutureExt;
 use hyper::Request;
@@ -25,6 +27,7 @@ use exchange::{Body, Interim, Response};
 
 pub use class::HttpError;
 pub use target::Target;
+pub use trace_parent::TraceParent;
 
 /// The header with the id, in quotes, under which the receiver knows a repeat.
 pub(super) const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -52,12 +55,19 @@ pub struct HttpSender<N, C> {
     connect: N,
     clock: C,
     options: HttpSenderOptions,
+    trace: Option<Rc<dyn TraceParent>>,
 }
 
 impl<N: Connect, C: Clock> HttpSender<N, C> {
     /// A sender that connects through `connect`: it must speak TLS where the target's scheme is `https`.
     pub const fn new(connect: N, clock: C, options: HttpSenderOptions) -> Self {
-        Self { connect, clock, options }
+        Self { connect, clock, options, trace: None }
+    }
+
+    /// The same, whose requests say which trace they belong to.
+    #[must_use]
+    pub fn traced(self, trace: Option<Rc<dyn TraceParent>>) -> Self {
+        Self { trace, ..self }
     }
 
     /// One attempt, up to the head of the reply; then the body where it matters. Dropping the future closes
@@ -120,6 +130,10 @@ impl<N: Connect, C: Clock> HttpSender<N, C> {
                 .header(WEBHOOK_ID, event.id.as_str())
                 .header(WEBHOOK_TIMESTAMP, signed.timestamp)
                 .header(WEBHOOK_SIGNATURE, signed.signature);
+        }
+        let trace = self.trace.as_deref();
+        if let Some(value) = trace.and_then(|trace| trace.traceparent(event, &self.options.target)) {
+            request = request.header(trace_parent::HEADER, value);
         }
         request.body(Body::from(body)).map_err(|error| SendError::Other(error.into()))
     }

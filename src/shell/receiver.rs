@@ -2,6 +2,7 @@
 //! connections, and the commits that they share, run in the one task that runs [`receive`].
 
 mod group;
+mod observer;
 mod refusal;
 mod request;
 
@@ -15,11 +16,14 @@ use hyper::body::Incoming;
 
 use super::http_server::{Reply, ServerLimits, serve};
 use super::signature::Secrets;
+use super::worker::NoObserver;
 use crate::port::{Clock, Fault, Lane, Listener};
 use crate::rules::Timeout;
 use crate::storage::{Accepted, Arrival, EventInbox};
 use group::Group;
 use refusal::Refusal;
+
+pub use observer::{Answer, OnAnswer, RequestObserver};
 
 /// How a receiver goes about it.
 #[derive(Debug, Clone)]
@@ -76,11 +80,21 @@ where
     F: Fault + Clone + Send + 'static,
 {
     let received = Cell::default();
-    receive_observed(listener, inbox, clock, options, fault, shutdown, &received).await;
+    let extras = ReceiverExtras { received: &received, observer: &NoObserver };
+    receive_observed(listener, inbox, clock, options, fault, shutdown, extras).await;
     received.get()
 }
 
-/// [`receive`], which adds what it does to `received` while it does it: to what was done before, where it goes on.
+/// What a receiver can have besides.
+#[derive(Clone, Copy)]
+pub struct ReceiverExtras<'a> {
+    /// What is done is added to this while it is done: to what was done before, where it goes on.
+    pub received: &'a Cell<Received>,
+    /// Is told of each request.
+    pub observer: &'a dyn RequestObserver,
+}
+
+/// [`receive`], observed.
 pub async fn receive_observed<I, L, C, F>(
     listener: impl Listener,
     inbox: &L,
@@ -88,14 +102,14 @@ pub async fn receive_observed<I, L, C, F>(
     options: &ReceiverOptions,
     fault: F,
     shutdown: impl Future<Output = ()>,
-    received: &Cell<Received>,
+    extras: ReceiverExtras<'_>,
 ) where
     I: EventInbox + 'static,
     L: Lane<I>,
     C: Clock,
     F: Fault + Clone + Send + 'static,
 {
-    let receiver = Receiver { clock, options, group: Group::default(), received };
+    let receiver = Receiver { clock, options, group: Group::default(), extras };
     let limits = ServerLimits {
         head_timeout: options.head_timeout,
         grace: options.grace,
@@ -116,25 +130,28 @@ struct Receiver<'a, C> {
     clock: &'a C,
     options: &'a ReceiverOptions,
     group: Group,
-    received: &'a Cell<Received>,
+    extras: ReceiverExtras<'a>,
 }
 
 impl<C: Clock> Receiver<'_, C> {
     async fn answer(&self, request: Request<Incoming>) -> Reply {
-        match self.take(request).await {
-            Ok(accepted) => {
-                self.count(|received| match accepted {
-                    Accepted::Applied => received.applied += 1,
-                    Accepted::Repeat => received.repeats += 1,
-                });
-                refusal::ok()
-            }
+        let on_answer = self.extras.observer.began(request.headers());
+        let (answer, reply) = match self.take(request).await {
+            Ok(accepted) => (Answer::from(accepted), refusal::ok()),
             Err(refusal) => {
                 tracing::info!(%refusal, "refused");
-                self.count(|received| received.refused += 1);
-                refusal.reply()
+                (refusal.answer(), refusal.reply())
             }
+        };
+        self.count(|received| match answer {
+            Answer::New => received.applied += 1,
+            Answer::Repeat => received.repeats += 1,
+            Answer::Refused { .. } => received.refused += 1,
+        });
+        if let Some(tell) = on_answer {
+            tell(answer);
         }
+        reply
     }
 
     /// From the request to the commit.
@@ -145,8 +162,17 @@ impl<C: Clock> Receiver<'_, C> {
     }
 
     fn count(&self, change: impl FnOnce(&mut Received)) {
-        let mut received = self.received.get();
+        let mut received = self.extras.received.get();
         change(&mut received);
-        self.received.set(received);
+        self.extras.received.set(received);
+    }
+}
+
+impl From<Accepted> for Answer {
+    fn from(accepted: Accepted) -> Self {
+        match accepted {
+            Accepted::Applied => Self::New,
+            Accepted::Repeat => Self::Repeat,
+        }
     }
 }

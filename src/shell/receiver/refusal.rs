@@ -6,6 +6,7 @@ use http_body_util::Full;
 use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 
+use super::Answer;
 use crate::rules::Invalid;
 use crate::shell::http_server::Reply;
 use crate::shell::signature::SignatureError;
@@ -79,6 +80,11 @@ impl Refusal {
             Self::Conflict(_) => "conflict",
             Self::Unavailable(_) => "unavailable",
         }
+    }
+
+    /// The answer as an observer gets it.
+    pub(super) const fn answer(&self) -> Answer {
+        Answer::Refused { status: self.status().as_u16(), code: self.code() }
     }
 
     /// The reply: `{"error":CODE,"message":TEXT}`.

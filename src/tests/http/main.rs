@@ -16,6 +16,7 @@ mod receiver;
 mod reload;
 mod status;
 mod tail;
+mod traces;
 mod worker;
 
 use std::io::Write;
@@ -32,7 +33,7 @@ use tempfile::TempDir;
 fn ackward(command: &str) -> Command {
     let mut ackward = Command::new(env!("CARGO_BIN_EXE_ackward"));
     for (name, _) in std::env::vars_os() {
-        if name.to_str().is_some_and(|name| name.starts_with("ACKWARD_")) {
+        if name.to_str().is_some_and(|name| name.starts_with("ACKWARD_") || name.starts_with("OTEL_")) {
             ackward.env_remove(name);
         }
     }
