@@ -14,8 +14,10 @@ use crate::choice::{Chooser, Decision, Kind, Offer, Point, Random, stable_hash, 
 use crate::scenario::Scenario;
 use crate::scene::probabilities;
 
-/// The greatest depth that a seed aims at.
+/// The greatest depth that every other seed aims at: most bugs are no deeper.
 const DEPTH_MAX: u64 = 3;
+/// The others change at up to one in so many points, for races that need one process after the other to stand still.
+const POINTS_PER_CHANGE_MIN: u64 = 8;
 /// Preferred so often in a row, a process lets others go first.
 const PATIENCE: u32 = 200;
 
@@ -88,7 +90,7 @@ impl Pct {
         faults.disable(Kind::Switch);
         faults.disable(Kind::Pick);
         let mut random = stream(seed, stable_hash(b"pct"));
-        let depth = 1 + random.next_u64() % DEPTH_MAX;
+        let depth = depth(measured.points, random.next_u64(), random.next_u64());
         let mut changes: Vec<u64> = (1..depth).map(|_| 1 + random.next_u64() % measured.points).collect();
         changes.sort_unstable();
         Self {
@@ -149,6 +151,19 @@ impl Chooser for Pct {
             _ => Decision::GO,
         }
     }
+}
+
+/// The depth that a seed aims at: from 1 to [`DEPTH_MAX`], or any up to that of a change at every eighth point, the lesser
+/// ones more often (their logarithm is uniform).
+fn depth(points: u64, coin: u64, draw: u64) -> u64 {
+    let most = points / POINTS_PER_CHANGE_MIN;
+    if coin & 1 == 0 || most <= DEPTH_MAX {
+        return 1 + draw % DEPTH_MAX;
+    }
+    // 2^i up to 2^(i+1), with i drawn first.
+    let doublings = u64::from(most.ilog2());
+    let low = 1_u64 << (draw % (doublings + 1));
+    (low + (draw >> 32) % low).min(most)
 }
 
 impl fmt::Display for Pct {
@@ -225,6 +240,19 @@ mod tests {
         let other = usize::from(first == 0);
         let gone = (0..1_000).filter(|_| runs(&mut pct, other, &[first]) != first).count();
         assert!(gone > 0);
+    }
+
+    /// Half of the seeds aim at no more than three; the others reach up to a change at every eighth point, and few do.
+    #[test]
+    fn depths_are_small_half_of_the_time_and_never_beyond_an_eighth_of_the_points() {
+        let mut random = stream(1, 1);
+        let depths: Vec<_> = (0..4_000).map(|_| depth(8_000, random.next_u64(), random.next_u64())).collect();
+        let share = |range: std::ops::RangeInclusive<u64>| {
+            depths.iter().filter(|depth| range.contains(depth)).count() as f64 / depths.len() as f64
+        };
+        assert_eq!(share(1..=1_000), 1.0);
+        assert!((0.5..0.7).contains(&share(1..=3)) && (0.05..0.2).contains(&share(256..=1_000)));
+        assert!((0..100).all(|draw| (1..=DEPTH_MAX).contains(&depth(20, 1, draw << 20 | draw))));
     }
 
     #[test]
