@@ -1,7 +1,5 @@
 //! Points in time, in whole milliseconds.
 
-use std::fmt;
-
 use super::invalid::{Invalid, in_range};
 
 /// Latest `now` that the contract accepts, in ms since the Unix epoch (Q3).
@@ -34,11 +32,5 @@ impl Millis {
     #[must_use]
     pub const fn get(self) -> i64 {
         self.0
-    }
-}
-
-impl fmt::Display for Millis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}ms", self.0)
     }
 }

@@ -80,7 +80,13 @@ impl Browser {
         // The debugging pipe is on the descriptors 3 and 4.
         let mut child = Command::new("sh")
             .args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1", name])
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+            ])
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .args(["--remote-debugging-pipe", "about:blank"])
             .stdin(Stdio::piped())

@@ -191,3 +191,13 @@ fn m7_a_file_of_another_program_gets_the_indexes_and_works() {
     queue.enqueue(&event("b", 1), at(1), Limits::CONTRACT.ttl(5).unwrap(), Attempts::DEFAULT).unwrap();
     assert_eq!(query(&other, "SELECT seq, id, status FROM jobs"), ["7 a leased", "8 b pending"]);
 }
+
+/// Q18: SQLite waits for a lock for 1 s, or for as long as the caller said.
+#[test]
+fn q18_the_busy_timeout_is_a_second_unless_the_caller_says_otherwise() {
+    let bed = Bed::new();
+    let timeout = |queue: &Queue| query(queue.connection(), "PRAGMA busy_timeout");
+    assert_eq!(timeout(&bed.queue), ["1000"]);
+    let options = full().busy_timeout(std::time::Duration::from_millis(20));
+    assert_eq!(timeout(&Queue::open(&bed.path(), &options).unwrap()), ["20"]);
+}
