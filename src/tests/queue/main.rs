@@ -15,6 +15,7 @@ mod keeping;
 mod open;
 mod redrive;
 mod renew;
+mod seam;
 
 use std::path::PathBuf;
 
