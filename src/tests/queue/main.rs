@@ -12,6 +12,7 @@ mod finish;
 mod hand_made;
 mod inbox;
 mod keeping;
+mod looking;
 mod open;
 mod redrive;
 mod renew;
