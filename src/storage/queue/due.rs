@@ -86,8 +86,8 @@ pub(super) fn doomed(
     let mut doomed = Vec::new();
     let mut take = |job: Result<StoredJob, _>| match job {
         Ok(job) if job.deadline_ms <= now.get() => doomed.push((job.seq, Reason::Deadline)),
-        Ok(job) if job.attempts >= job.max_attempts => doomed.push((job.seq, Reason::Exhausted)),
-        Ok(_) => {}
+        // Both questions are asked for no other reason (Q26).
+        Ok(job) => doomed.push((job.seq, Reason::Exhausted)),
         Err(bad) => log.bad(&bad),
     };
     let at = now.get();
