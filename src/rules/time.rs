@@ -1,5 +1,7 @@
 //! Points in time, in whole milliseconds.
 
+use std::fmt;
+
 use super::invalid::{Invalid, in_range};
 
 /// Latest `now` that the contract accepts, in ms since the Unix epoch (Q3).
@@ -32,5 +34,28 @@ impl Millis {
     #[must_use]
     pub const fn get(self) -> i64 {
         self.0
+    }
+}
+
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}ms", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Q3.
+    #[test]
+    fn q3_a_reading_holds_at_its_boundaries_and_shows_its_unit() {
+        for now_ms in [0, 999_999_999_940_000] {
+            assert_eq!(Millis::new(now_ms).map(Millis::get), Ok(now_ms));
+        }
+        for outside in [-1, 999_999_999_940_001] {
+            assert_eq!(Millis::named("clock", outside).unwrap_err().field, "clock");
+        }
+        assert_eq!(Millis(7).to_string(), "7ms");
     }
 }

@@ -179,3 +179,15 @@ fn w3_the_seam_is_the_inbox() {
     assert_eq!(through(&mut inbox, &arrivals(&[("a", 5), ("a", 5)])), ["applied", "repeat"]);
     assert_eq!(inbox.totals().unwrap(), Totals { count: 1, qty: 5 });
 }
+
+/// W3: where SQLite rolls a group back by itself (here a trigger, else a full disk), no event of it is answered.
+#[test]
+fn w3_a_group_that_sqlite_rolled_back_is_answered_to_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut inbox = open(&dir);
+    let trigger = "CREATE TRIGGER t BEFORE INSERT ON effects WHEN new.id = 'b' BEGIN SELECT RAISE(ROLLBACK, 'gone'); END";
+    inbox.connection().execute_batch(trigger).unwrap();
+    let error = inbox.accept_many(&arrivals(&[("a", 5), ("b", 2), ("c", 1)]), &mut NoFault).unwrap_err();
+    assert_eq!(error.to_string(), "gone");
+    assert_eq!(everything(&inbox), [""; 0]);
+}
