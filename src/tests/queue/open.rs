@@ -144,19 +144,6 @@ fn q18_a_peer_in_wal_mode_is_named_as_the_cause() {
 }
 
 #[test]
-fn q19_a_peer_that_lets_nobody_look_is_not_said_to_be_in_wal_mode() {
-    let bed = Bed::new();
-    let path = bed.path();
-    let Bed { queue, peer, dir: _dir } = bed;
-    drop(queue);
-    query(&peer, "PRAGMA locking_mode=EXCLUSIVE");
-    query(&peer, "PRAGMA journal_mode=WAL");
-    peer.execute_batch("CREATE TABLE other (x)").unwrap();
-    let error = Queue::open(&path, &full()).unwrap_err();
-    assert!(error.is_busy() && matches!(error, StorageError::Sqlite(_)), "{error}");
-}
-
-#[test]
 fn q19_what_is_no_database_or_has_no_directory_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let text = dir.path().join("text");
