@@ -128,8 +128,7 @@ impl Browser {
     /// The number beside a word.
     fn count(&mut self, word: &str) -> Option<i64> {
         let text = self.text();
-        let line = text.lines().find_map(|line| line.strip_prefix(word)?.trim().parse().ok());
-        line
+        text.lines().find_map(|line| line.strip_prefix(word)?.trim().parse().ok())
     }
 
     /// Sends a command and waits for its answer.
