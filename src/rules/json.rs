@@ -131,6 +131,7 @@ mod tests {
             ("1e999", Json::Float(f64::INFINITY)),
             ("5e-324", Json::Float(5e-324)),
             ("true", Json::Bool(true)),
+            ("false", Json::Bool(false)),
         ];
         for (text, expected) in cases {
             assert_eq!(Json::parse(text).unwrap(), expected, "{text}");
@@ -161,6 +162,22 @@ mod tests {
         ];
         for text in bad {
             assert!(Json::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn m2_an_error_shows_the_value_by_its_kind() {
+        let cases = [
+            ("null", "null"),
+            ("true", "true"),
+            ("-7", "-7"),
+            ("1.0", "1.0"),
+            (r#""a\n""#, r#""a\n""#),
+            ("[1,2]", "a list of 2"),
+            (r#"{"a":1}"#, "an object of 1"),
+        ];
+        for (text, shown) in cases {
+            assert_eq!(Json::parse(text).unwrap().to_string(), shown);
         }
     }
 

@@ -98,3 +98,44 @@ impl Limits {
         self.delay_max_ms
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE_MS: i64 = 60_000;
+    const DAY_MS: i64 = 86_400_000;
+
+    /// M11: each span passes at its ends and nowhere beyond, in the contract and in long-running use.
+    #[test]
+    fn m11_each_span_holds_at_its_boundaries() {
+        let ttl = |limits: &Limits, ms| limits.ttl(ms).map(Ttl::get).map_err(|e| e.field.into_owned());
+        let lease = |limits: &Limits, ms| limits.lease(ms).map(Lease::get).map_err(|e| e.field.into_owned());
+        let delay = |limits: &Limits, ms| limits.delay(ms).map(Delay::get).map_err(|e| e.field.into_owned());
+        for (limits, ttl_max, lease_max, delay_max) in [
+            (Limits::CONTRACT, MINUTE_MS, MINUTE_MS, MINUTE_MS),
+            (Limits::WIDE, 30 * DAY_MS, DAY_MS / 2, DAY_MS),
+        ] {
+            assert_eq!((ttl(&limits, 1), ttl(&limits, ttl_max)), (Ok(1), Ok(ttl_max)));
+            assert_eq!((lease(&limits, 1), lease(&limits, lease_max)), (Ok(1), Ok(lease_max)));
+            assert_eq!((delay(&limits, 0), delay(&limits, delay_max)), (Ok(0), Ok(delay_max)));
+            for outside in [0, ttl_max + 1] {
+                assert_eq!(ttl(&limits, outside), Err("ttl_ms".into()));
+            }
+            for outside in [0, lease_max + 1] {
+                assert_eq!(lease(&limits, outside), Err("lease_ms".into()));
+            }
+            for outside in [-1, delay_max + 1] {
+                assert_eq!(delay(&limits, outside), Err("delay_ms".into()));
+            }
+        }
+    }
+
+    /// W2: a `Retry-After` raises a delay, never lowers it, and ends at the limit whatever its size.
+    #[test]
+    fn w2_a_delay_is_raised_up_to_the_limit() {
+        let raised = |at_least_ms| Limits::CONTRACT.raise(Delay(500), at_least_ms).get();
+        assert_eq!((raised(0), raised(500), raised(501)), (500, 500, 501));
+        assert_eq!((raised(60_000), raised(60_001), raised(u64::MAX)), (60_000, 60_000, 60_000));
+    }
+}

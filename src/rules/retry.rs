@@ -48,12 +48,6 @@ impl RetryPolicy {
     pub const fn base_ms(self) -> i64 {
         self.base_ms
     }
-
-    /// The longest delay, in ms.
-    #[must_use]
-    pub const fn cap_ms(self) -> i64 {
-        self.cap_ms
-    }
 }
 
 impl Default for RetryPolicy {
@@ -144,6 +138,7 @@ mod tests {
         assert!(Limits::WIDE.retry(1_000, day_ms).is_ok());
         assert!(Limits::WIDE.retry(1_000, day_ms + 1).is_err());
         assert_eq!(Limits::CONTRACT.retry(100, 1000), Ok(RetryPolicy::CONTRACT));
+        assert_eq!(RetryPolicy::CONTRACT.base_ms(), 100);
         let policy = Limits::WIDE.retry(day_ms, day_ms).unwrap();
         assert_eq!(retry_delay(Attempt::new(16).unwrap(), policy, Jitter::FULL).get(), day_ms);
     }

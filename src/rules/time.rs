@@ -42,3 +42,20 @@ impl fmt::Display for Millis {
         write!(f, "{}ms", self.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Q3.
+    #[test]
+    fn q3_a_reading_holds_at_its_boundaries_and_shows_its_unit() {
+        for now_ms in [0, 999_999_999_940_000] {
+            assert_eq!(Millis::new(now_ms).map(Millis::get), Ok(now_ms));
+        }
+        for outside in [-1, 999_999_999_940_001] {
+            assert_eq!(Millis::named("clock", outside).unwrap_err().field, "clock");
+        }
+        assert_eq!(Millis(7).to_string(), "7ms");
+    }
+}

@@ -43,6 +43,12 @@ mod tests {
         }
         assert_eq!(Timeout::from_seconds(0.5).unwrap().duration(), Duration::from_millis(500));
         assert_eq!(Timeout::from_seconds(5e-324).unwrap().duration(), Duration::from_nanos(1));
-        assert_eq!(Timeout::from_seconds(f64::MAX).unwrap().duration(), TIMEOUT_MAX);
+        let century = Duration::from_secs(3_153_600_000);
+        assert_eq!(
+            Timeout::from_seconds(3_153_599_999.0).unwrap().duration(),
+            century - Duration::from_secs(1)
+        );
+        assert_eq!(Timeout::from_seconds(3_153_600_001.0).unwrap().duration(), century);
+        assert_eq!(Timeout::from_seconds(f64::MAX).unwrap().duration(), century);
     }
 }

@@ -186,3 +186,7 @@ fn is_final(error: &SessionError) -> bool {
         SessionError::Apply(_) | SessionError::Resync(_) | SessionError::BeforeAck { .. } => true,
     }
 }
+
+#[cfg(test)]
+#[path = "follow_tests.rs"]
+mod tests;

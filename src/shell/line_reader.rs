@@ -174,6 +174,22 @@ mod tests {
         });
     }
 
+    /// R30, W4: a publisher's whole window, sixteen of the longest lines, is held at once, so it can share a commit.
+    #[test]
+    fn a_window_of_sixteen_lines_is_held_at_once() {
+        block_on(async {
+            let (mut here, mut there) = duplex(4096);
+            let mut reader = LineReader::default();
+            let line = format!("{}\n", "x".repeat(63));
+            there.write_all(line.repeat(17).as_bytes()).await.unwrap();
+            assert!(reader.next(&mut here).await.unwrap().is_some());
+            for held in 1..16 {
+                assert!(reader.buffered().unwrap().is_some(), "line {held}");
+            }
+            assert!(reader.buffered().unwrap().is_none());
+        });
+    }
+
     /// R29.
     #[test]
     fn an_end_within_a_line_is_an_error() {

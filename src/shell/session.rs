@@ -112,17 +112,6 @@ pub enum SessionError {
     Storage(#[from] StorageError),
 }
 
-impl SessionError {
-    /// SQLite's part in it, where it has one.
-    #[must_use]
-    pub fn storage(&self) -> Option<&StorageError> {
-        match self {
-            Self::Storage(error) | Self::Apply(ApplyError::Storage(error)) => Some(error),
-            _ => None,
-        }
-    }
-}
-
 impl From<ConsumeError> for SessionError {
     fn from(error: ConsumeError) -> Self {
         match error {

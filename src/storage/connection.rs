@@ -162,3 +162,25 @@ fn explain(connection: &Connection, error: rusqlite::Error) -> StorageError {
     }
     error.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    /// Q18: WAL mode is named as the cause where the file is locked and in it, and nowhere else.
+    #[test]
+    fn q18_only_a_lock_on_a_file_in_wal_mode_is_explained_by_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let connection = Connection::open(dir.path().join("file.db")).unwrap();
+        let is_explained = |mode: &str, code| {
+            connection.query_row(&format!("PRAGMA journal_mode={mode}"), [], |_| Ok(())).unwrap();
+            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            matches!(explain(&connection, error), StorageError::WalInUse(_))
+        };
+        assert!(is_explained("WAL", ffi::SQLITE_BUSY));
+        assert!(!is_explained("WAL", ffi::SQLITE_IOERR));
+        assert!(!is_explained("DELETE", ffi::SQLITE_BUSY));
+    }
+}

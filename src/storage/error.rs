@@ -119,3 +119,46 @@ macro_rules! may_be_busy {
 }
 
 may_be_busy!(EnqueueError, ClaimError, FinishError, RedriveError);
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    fn sqlite(code: i32) -> rusqlite::Error {
+        rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)
+    }
+
+    /// Q6, M8: a lock and a full disk are told apart, whichever statement met them and whoever shares the error.
+    #[test]
+    fn an_error_says_whether_it_is_a_lock_or_a_full_disk() {
+        for (code, is_busy, is_full) in [
+            (ffi::SQLITE_BUSY, true, false),
+            (ffi::SQLITE_LOCKED, true, false),
+            (ffi::SQLITE_FULL, false, true),
+            (ffi::SQLITE_IOERR, false, false),
+        ] {
+            let errors = [
+                StorageError::Sqlite(sqlite(code)),
+                StorageError::CommitUnknown(sqlite(code)),
+                StorageError::Sqlite(sqlite(code)).shared()(),
+            ];
+            for error in errors {
+                assert_eq!((error.is_busy(), error.is_full()), (is_busy, is_full), "{error:?}");
+            }
+        }
+        assert_eq!(StorageError::Empty.code(), None);
+        assert!(!StorageError::Empty.is_busy() && !StorageError::Empty.is_full());
+    }
+
+    /// Q6: one operation that met the lock is enough for all to be tried again; another error is not.
+    #[test]
+    fn answers_are_busy_where_one_of_them_is() {
+        let busy = || Err(FinishError::Storage(sqlite(ffi::SQLITE_BUSY).into()));
+        let broken = || Err(FinishError::Storage(sqlite(ffi::SQLITE_IOERR).into()));
+        assert_eq!(all_or_busy(vec![Ok(1), busy(), Ok(2)]).unwrap_err().len(), 3);
+        assert_eq!(all_or_busy(vec![Ok(1), broken()]).unwrap().len(), 2);
+        assert_eq!(all_or_busy::<u8, FinishError>(vec![]).unwrap().len(), 0);
+    }
+}

@@ -58,3 +58,38 @@ impl FileKind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+    use crate::storage::{Inbox, Queue, Store};
+
+    /// A14: a file is what its tables make it, an empty one and another program's are nothing of ours.
+    #[test]
+    fn a_file_is_told_by_its_tables() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let look = |name| FileKind::look(&path(name)).unwrap();
+        let options = OpenOptions::new(Durability::Full);
+        Queue::open(&path("queue"), &options).unwrap();
+        Inbox::open(&path("inbox"), &options).unwrap();
+        Store::open(&path("store"), &options).unwrap();
+        assert_eq!(look("queue"), [FileKind::Queue]);
+        assert_eq!(look("inbox"), [FileKind::Inbox]);
+        assert_eq!(look("store"), [FileKind::Store]);
+        Store::open(&path("queue"), &options).unwrap();
+        assert_eq!(look("queue"), [FileKind::Queue, FileKind::Store]);
+        std::fs::write(path("empty"), "").unwrap();
+        Connection::open(path("other")).unwrap().execute_batch("CREATE TABLE jobs (x)").unwrap();
+        assert_eq!((look("empty"), look("other")), (vec![], vec![]));
+        assert!(FileKind::look(&path("missing")).is_err());
+    }
+
+    #[test]
+    fn each_kind_has_a_name_for_people() {
+        let names = FileKind::ALL.map(FileKind::name);
+        assert_eq!(names, ["a queue file", "a receiver's inbox", "a consumer's store"]);
+    }
+}

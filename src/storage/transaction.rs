@@ -87,3 +87,37 @@ impl<'c> Savepoint<'c> {
 pub(super) fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.execute([]).map(drop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(connection: &Connection) -> i64 {
+        connection.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap()
+    }
+
+    /// Q7: one part is taken back, the rest stays; a part that cannot be ended takes the whole transaction with it.
+    #[test]
+    fn q7_a_savepoint_ends_alone_or_takes_everything_with_it() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TABLE t (x)").unwrap();
+        for ends_well in [true, false] {
+            for keep in [true, false] {
+                let _transaction = Immediate::begin(&connection).unwrap();
+                run(&connection, "INSERT INTO t VALUES (1)").unwrap();
+                let part = Savepoint::begin(&connection).unwrap();
+                run(&connection, "INSERT INTO t VALUES (2)").unwrap();
+                if ends_well {
+                    part.end(keep).unwrap();
+                    assert_eq!(count(&connection), 1 + i64::from(keep));
+                    continue;
+                }
+                run(&connection, "RELEASE part").unwrap();
+                let error = part.end(keep).unwrap_err();
+                assert!(error.to_string().contains("no such savepoint"), "{error}");
+                assert!(connection.is_autocommit(), "nothing stays open");
+                assert_eq!(count(&connection), 0);
+            }
+        }
+    }
+}

@@ -86,8 +86,8 @@ pub(super) fn doomed(
     let mut doomed = Vec::new();
     let mut take = |job: Result<StoredJob, _>| match job {
         Ok(job) if job.deadline_ms <= now.get() => doomed.push((job.seq, Reason::Deadline)),
-        Ok(job) if job.attempts >= job.max_attempts => doomed.push((job.seq, Reason::Exhausted)),
-        Ok(_) => {}
+        // Both questions are asked for no other reason (Q26).
+        Ok(job) => doomed.push((job.seq, Reason::Exhausted)),
         Err(bad) => log.bad(&bad),
     };
     let at = now.get();
@@ -211,4 +211,37 @@ fn each<P: rusqlite::Params>(
         take(StoredJob::read(row)?);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::*;
+    use crate::port::NoFault;
+    use crate::rules::{Attempts, Event, Lease, Limits, Name, Qty};
+    use crate::storage::{Durability, LeaseQueue, OpenOptions, Queue};
+
+    /// The cost of a claim is that of what is due: where nothing is, one question is asked before the jobs are read,
+    /// and several are read in one walk.
+    #[test]
+    fn a_claim_asks_no_more_than_it_must() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = OpenOptions::new(Durability::Full);
+        let mut queue = Queue::open(&dir.path().join("queue.db"), &options).unwrap();
+        let (now, ttl) = (Millis::new(0).unwrap(), Limits::CONTRACT.ttl(500).unwrap());
+        for id in ["a", "b", "c"] {
+            let event = Event { id: Name::new("id", id).unwrap(), qty: Qty::new(1).unwrap() };
+            queue.enqueue(&event, now, ttl, Attempts::DEFAULT).unwrap();
+        }
+        let owner = Name::new("owner", "w").unwrap();
+        let runs = |queue: &Queue| {
+            [ANY, PAST_DEADLINE, HEAD, FIRST_PENDING, FIRST_OTHER]
+                .map(|sql| queue.connection().prepare_cached(sql).unwrap().get_status(StatementStatus::Run))
+        };
+        let claimed = queue.claim_many(&owner, &mut || Ok(now), Lease::DEFAULT, 2, &mut NoFault).unwrap();
+        assert_eq!((claimed.len(), runs(&queue)), (2, [1, 0, 1, 0, 0]));
+        assert!(queue.claim(&owner, now, Lease::DEFAULT, &mut NoFault).unwrap().is_some());
+        assert_eq!(runs(&queue), [2, 0, 1, 1, 0]);
+    }
 }

@@ -174,6 +174,7 @@ mod tests {
         assert_eq!((runs(LIST), runs(LAST)), (3, 3), "statements");
         assert_eq!(seqs(queue.list(&dead, 9_999, 1).unwrap()), [19_998]);
         assert_eq!(seqs(queue.list_last(&dead, 1).unwrap()), [49_995]);
+        assert_eq!((runs(LIST), runs(LAST)), (4, 4), "it ends where it has enough");
         assert_eq!(queue.list(&JobFilter::default(), 0, usize::MAX).unwrap().len(), 49_999);
         assert_eq!(seqs(queue.list(&JobFilter::default(), 775, 2).unwrap()), [776, 778]);
         assert_eq!(seqs(queue.list_last(&JobFilter::default(), 1).unwrap()), [50_000]);

@@ -27,7 +27,6 @@ pub(super) struct StoredJob {
     pub(super) seq: i64,
     pub(super) event: Event,
     pub(super) attempts: i64,
-    pub(super) max_attempts: i64,
     pub(super) token: i64,
     pub(super) deadline_ms: i64,
 }
@@ -54,7 +53,7 @@ fn read_columns(seq: i64, row: &Row<'_>) -> Result<StoredJob, Invalid> {
     let event = Event { id: name(row, 1, "id")?, qty: Qty::new(integer(row, 2, "qty", 1, 1_000)?)? };
     let status = Status::parse(text(row, 3, "status")?)?;
     let attempts = integer(row, 4, "attempts", 0, 16)?;
-    let max_attempts = integer(row, 5, "max_attempts", 1, 16)?;
+    integer(row, 5, "max_attempts", 1, 16)?;
     let token = integer(row, 6, "token", 0, TOKEN_MAX)?;
     integer(row, 7, "available_at", 0, INSTANT_MAX_MS)?;
     let deadline_ms = integer(row, 8, "deadline", 0, INSTANT_MAX_MS)?;
@@ -68,7 +67,7 @@ fn read_columns(seq: i64, row: &Row<'_>) -> Result<StoredJob, Invalid> {
     if !is_null(row, 11) {
         Reason::parse(text(row, 11, "reason")?)?;
     }
-    Ok(StoredJob { seq, event, attempts, max_attempts, token, deadline_ms })
+    Ok(StoredJob { seq, event, attempts, token, deadline_ms })
 }
 
 /// Logs bad rows, each once per open queue.

@@ -46,6 +46,12 @@ impl File {
         Connection::open(&self.path).unwrap()
     }
 
+    /// How many transactions have changed the file, as its header counts them.
+    fn change_counter(&self) -> u32 {
+        let bytes = std::fs::read(&self.path).unwrap();
+        u32::from_be_bytes(bytes[24..28].try_into().unwrap())
+    }
+
     /// Cursor, total and ledger as another connection sees them.
     fn seen(&self) -> (i64, i64, Vec<(i64, i64)>) {
         let other = self.other();
@@ -302,20 +308,52 @@ fn a_failing_line_gets_no_ack() {
     assert_eq!(file.seen(), (0, 5, vec![(0, 5)]));
 }
 
-/// R16, M9: a repeat that this connection has not committed itself is synced once before its ACK.
+/// R16, M9: a repeat that this connection has not committed itself is synced once before its ACK, whatever its number.
 #[test]
 fn a_repeat_found_after_opening_is_made_durable() {
+    for last in [0, 1] {
+        let file = File::new();
+        let mut first = file.open();
+        for seq in 0..=last {
+            apply(&mut first, seq, 5).unwrap();
+        }
+        drop(first);
+        let before = file.change_counter();
+        let mut store = file.open();
+        for _ in 0..2 {
+            assert_eq!(apply(&mut store, last, 5).unwrap(), Applied::Repeat);
+            assert_eq!(file.change_counter(), before + 1);
+        }
+        let ledger = (0..=last).map(|seq| (seq, 5)).collect();
+        assert_eq!(file.seen(), (last, 5 * (last + 1), ledger));
+    }
+}
+
+/// R25, M9: so are the repeats of a batch.
+#[test]
+fn a_batch_of_repeats_found_after_opening_is_made_durable() {
     let file = File::new();
-    apply(&mut file.open(), 0, 5).unwrap();
-    let change_counter = || std::fs::read(&file.path).unwrap()[24..28].to_vec();
-    let before = change_counter();
+    let lines = ["EVENT 0 1\n", "EVENT 1 2\n"];
+    assert_eq!(seqs(&file.open().consume_lines(&lines, &mut NoFault)), [0, 1]);
+    let before = file.change_counter();
     let mut store = file.open();
-    assert_eq!(apply(&mut store, 0, 5).unwrap(), Applied::Repeat);
-    let after = change_counter();
-    assert_ne!(before, after);
-    assert_eq!(apply(&mut store, 0, 5).unwrap(), Applied::Repeat);
-    assert_eq!(change_counter(), after);
-    assert_eq!(file.seen(), (0, 5, vec![(0, 5)]));
+    for _ in 0..2 {
+        assert_eq!(seqs(&store.consume_lines(&lines, &mut NoFault)), [0, 1]);
+        assert_eq!(file.change_counter(), before + 1);
+    }
+}
+
+/// R18, R26: where SQLite rolls back by itself (here a trigger, else a full disk), no line of the batch is in place.
+#[test]
+fn a_batch_that_sqlite_rolled_back_is_not_acknowledged() {
+    let file = File::new();
+    let mut store = file.open();
+    let trigger =
+        "CREATE TRIGGER t BEFORE INSERT ON ledger WHEN new.seq = 1 BEGIN SELECT RAISE(ROLLBACK, 'gone'); END";
+    file.other().execute_batch(trigger).unwrap();
+    let batch = store.consume_lines(&["EVENT 0 1\n", "EVENT 1 2\n"], &mut NoFault);
+    assert_eq!(batch.error.as_ref().map(ToString::to_string), Some("gone".into()));
+    assert_eq!((seqs(&batch), file.seen()), (vec![], (-1, 0, vec![])));
 }
 
 fn seqs(batch: &Batch) -> Vec<i64> {
@@ -327,15 +365,11 @@ fn seqs(batch: &Batch) -> Vec<i64> {
 fn a_batch_commits_once() {
     let file = File::new();
     let mut store = file.open();
-    let change_counter = || {
-        let bytes = std::fs::read(&file.path).unwrap();
-        u32::from_be_bytes(bytes[24..28].try_into().unwrap())
-    };
-    let before = change_counter();
+    let before = file.change_counter();
     let batch = store.consume_lines(&[b"EVENT 0 1\n", b"EVENT 1 2\n", b"EVENT 0 1\n"], &mut NoFault);
     assert!(batch.error.is_none());
     assert_eq!(seqs(&batch), [0, 1, 0]);
-    assert_eq!(change_counter(), before + 1);
+    assert_eq!(file.change_counter(), before + 1);
     assert_eq!(file.seen(), (1, 3, vec![(0, 1), (1, 2)]));
 }
 

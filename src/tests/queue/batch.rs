@@ -103,6 +103,11 @@ fn q29_a_batch_passes_over_what_waits_or_is_bad() {
     let between = [
         ("waits", "'x', 1, 'pending', 0, 3, 0, 101, 500, NULL, NULL, NULL", "pending 0/3 0 101 500 - - -"),
         ("is bad", "'x', 0, 'pending', 0, 3, 0, 0, 500, NULL, NULL, NULL", "pending 0/3 0 0 500 - - -"),
+        (
+            "has no token left",
+            "'x', 1, 'pending', 0, 3, 1000000000000000, 0, 500, NULL, NULL, NULL",
+            "pending 0/3 1000000000000000 0 500 - - -",
+        ),
     ];
     for (what, row, left) in between {
         let mut bed = Bed::with(&[

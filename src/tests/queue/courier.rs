@@ -230,6 +230,23 @@ fn q56_what_is_no_regular_file_is_not_found_and_stays_as_it_is() {
 }
 
 #[test]
+fn q56_on_another_vfs_that_vfs_says_whether_the_file_exists() {
+    let (there, missing) = (Path::new("/ackward-q56-there"), Path::new("/ackward-q56-missing"));
+    let flags = rusqlite::OpenFlags::default();
+    let keeper = Connection::open_with_flags_and_vfs(there, flags, "memdb").unwrap();
+    keeper.execute_batch("CREATE TABLE other (x)").unwrap();
+    let run_at = |path| {
+        let mut sender = Answer(path, || Ok(()), Vec::new());
+        let (options, clock) = (full().vfs("memdb"), Readings::new(&[100, 100]));
+        block_on(run_file(&Threads, path, options, orders(), &clock, &mut sender, NoFault))
+    };
+    let found = run_at(there);
+    assert!(matches!(found, Ok(None)), "{found:?}");
+    let found = run_at(missing);
+    assert!(matches!(found, Err(RunFileError::NotFound { .. })), "{found:?}");
+}
+
+#[test]
 fn a14_a_file_that_is_no_database_is_an_error_and_one_without_tables_gets_them() {
     let dir = tempfile::tempdir().unwrap();
     let text = dir.path().join("text");

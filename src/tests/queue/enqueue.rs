@@ -69,3 +69,25 @@ fn q1_case_counts() {
     bed.enqueue("a", 1, 0, 10).unwrap();
     assert_eq!(bed.enqueue("A", 2, 0, 10).unwrap(), Enqueued::New);
 }
+
+/// M9: under EXTRA a duplicate is answered like a first acceptance, so it is committed anew; under FULL it writes
+/// nothing.
+#[test]
+fn m9_a_duplicate_is_committed_anew_under_extra() {
+    let mut bed = Bed::new();
+    bed.enqueue("a", 1, 0, 10).unwrap();
+    let commits =
+        |bed: &Bed| u32::from_be_bytes(std::fs::read(bed.path()).unwrap()[24..28].try_into().unwrap());
+    let ttl = Limits::CONTRACT.ttl(10).unwrap();
+    for (durability, anew) in [(Durability::Full, 0), (Durability::Extra, 1)] {
+        bed.queue = Queue::open(&bed.path(), &OpenOptions::new(durability)).unwrap();
+        let before = commits(&bed);
+        assert_eq!(bed.enqueue("a", 1, 0, 10).unwrap(), Enqueued::Duplicate);
+        assert_eq!(commits(&bed), before + anew, "{durability:?}");
+        bed.enqueue("a", 2, 0, 10).unwrap_err();
+        assert_eq!(commits(&bed), before + anew, "a conflict is no promise");
+        let events = [event("a", 1), event(if anew == 0 { "b" } else { "c" }, 1)];
+        assert_eq!(bed.queue.enqueue_many(&events, at(0), ttl, Attempts::DEFAULT).len(), 2);
+        assert_eq!(commits(&bed), before + anew + 1);
+    }
+}

@@ -1,6 +1,12 @@
 //! Rows that another program made and that break a range (M12): passed over, left as they are, never in the
 //! way, and listed.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Metadata, Subscriber};
+
 use super::*;
 
 const GOOD: &str = "'good', 1, 'pending', 0, 3, 0, 0, 500, NULL, NULL, NULL";
@@ -107,5 +113,66 @@ fn m12_finish_renew_and_release_leave_a_bad_row_alone() {
         assert_eq!(bed.renew_with(&held, 100, 10, &mut Hook::none()).unwrap(), Renewed::Stale, "{row}");
         assert_eq!(bed.release_with(&held, 100, &mut Hook::none()).unwrap(), Released::Stale, "{row}");
         assert_eq!(bed.everything(), before, "{row}");
+    }
+}
+
+/// Counts the warnings of one thread.
+#[derive(Clone, Default)]
+struct Warnings(Arc<AtomicUsize>);
+
+impl Subscriber for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN
+    }
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+fn warnings(work: impl FnOnce()) -> usize {
+    let warnings = Warnings::default();
+    tracing::subscriber::with_default(warnings.clone(), work);
+    warnings.0.load(Ordering::Relaxed)
+}
+
+#[test]
+fn m12_a_bad_row_is_logged_once_per_open_queue_and_a_thousand_at_most() {
+    let mut bed = Bed::with(&["'bad', 0, 'pending', 0, 3, 0, 0, 500, NULL, NULL, NULL"]);
+    assert_eq!(warnings(|| assert_eq!(bed.claim(100, 10), None)), 1);
+    assert_eq!(warnings(|| assert_eq!(bed.claim(100, 10), None)), 0, "once");
+    bed.queue = Queue::open(&bed.path(), &full()).unwrap();
+    assert_eq!(warnings(|| assert_eq!(bed.claim(100, 10), None)), 1, "by each that opens the file");
+
+    let many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1004)
+        INSERT INTO jobs (id, qty, status, attempts, max_attempts, token, available_at, deadline)
+        SELECT 'bad-' || i, 0, 'pending', 0, 3, 0, 0, 60000 FROM n";
+    bed.peer.execute(many, []).unwrap();
+    assert_eq!(warnings(|| assert_eq!(bed.claim(100, 10), None)), 999, "memory stays bounded");
+    assert_eq!(warnings(|| assert_eq!(bed.claim(100, 10), None)), 0);
+}
+
+/// M12: rows that claim meets only while it looks for what is to die, or for leases without an end.
+#[test]
+fn m12_a_bad_row_is_logged_wherever_claim_meets_it() {
+    for row in [
+        "'late', 0, 'pending', 0, 3, 0, 900, 50, NULL, NULL, NULL",
+        "'spent', 0, 'pending', 3, 3, 3, 900, 500, NULL, NULL, NULL",
+        "'endless', 1, 'leased', 1, 3, 1, 0, 500, 'v', NULL, NULL",
+        "'no number', 1, 'leased', 1, 3, 1, 0, 500, 'v', 'x', NULL",
+        "'no token left', 1, 'pending', 0, 3, 1000000000000000, 0, 500, NULL, NULL, NULL",
+    ] {
+        let mut bed = Bed::with(&[row]);
+        bed.insert("'over', 1, 'leased', 3, 3, 3, 0, 500, 'v', 100, NULL");
+        assert_eq!(warnings(|| assert_eq!(bed.claim(100, 10), None)), 1, "{row}");
     }
 }

@@ -3,7 +3,7 @@
 use std::thread;
 
 use ackward::port::NoFault;
-use ackward::storage::{AcceptError, Accepted, Answer, Arrival, Inbox, Totals};
+use ackward::storage::{AcceptError, Accepted, Answer, Arrival, EventInbox, Inbox, Totals};
 
 use super::*;
 
@@ -139,4 +139,55 @@ fn w3_a_group_whose_commit_fails_leaves_nothing_and_answers_nobody() {
         inbox.accept_many(&arrivals(&[("a", 5), ("b", 1)]), &mut Hook::fails_at(FaultPoint::AfterCommit));
     assert!(matches!(error, Err(AcceptError::Hook(_))));
     assert_eq!(inbox.totals().unwrap(), Totals { count: 3, qty: 7 });
+}
+
+/// How many transactions have changed the file, as its header counts them.
+fn commits(dir: &TempDir) -> u32 {
+    let bytes = std::fs::read(dir.path().join("inbox.db")).unwrap();
+    u32::from_be_bytes(bytes[24..28].try_into().unwrap())
+}
+
+/// M9: a repeat is answered like a first acceptance, so it is committed anew; a conflict is no promise and costs
+/// no commit.
+#[test]
+fn m9_a_repeat_is_committed_anew_and_a_conflict_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut inbox = open(&dir);
+    inbox.accept(&event("a", 5), at(10), &mut NoFault).unwrap();
+    inbox.accept(&event("b", 5), at(10), &mut NoFault).unwrap();
+    let before = commits(&dir);
+    inbox.accept(&event("a", 5), at(11), &mut NoFault).unwrap();
+    assert_eq!(commits(&dir), before + 1);
+    assert_eq!(
+        words(inbox.accept_many(&arrivals(&[("a", 5), ("b", 6)]), &mut NoFault)),
+        ["repeat", "conflict"]
+    );
+    assert_eq!(commits(&dir), before + 2);
+    assert_eq!(words(inbox.accept_many(&arrivals(&[("a", 6), ("b", 6)]), &mut NoFault)), ["conflict"; 2]);
+    inbox.accept(&event("a", 6), at(11), &mut NoFault).unwrap_err();
+    assert_eq!(commits(&dir), before + 2);
+}
+
+/// W3: through the seam an inbox does what it does by itself.
+#[test]
+fn w3_the_seam_is_the_inbox() {
+    fn through(inbox: &mut impl EventInbox, arrivals: &[Arrival]) -> Vec<&'static str> {
+        words(inbox.accept_many(arrivals, &mut NoFault))
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut inbox = open(&dir);
+    assert_eq!(through(&mut inbox, &arrivals(&[("a", 5), ("a", 5)])), ["applied", "repeat"]);
+    assert_eq!(inbox.totals().unwrap(), Totals { count: 1, qty: 5 });
+}
+
+/// W3: where SQLite rolls a group back by itself (here a trigger, else a full disk), no event of it is answered.
+#[test]
+fn w3_a_group_that_sqlite_rolled_back_is_answered_to_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut inbox = open(&dir);
+    let trigger = "CREATE TRIGGER t BEFORE INSERT ON effects WHEN new.id = 'b' BEGIN SELECT RAISE(ROLLBACK, 'gone'); END";
+    inbox.connection().execute_batch(trigger).unwrap();
+    let error = inbox.accept_many(&arrivals(&[("a", 5), ("b", 2), ("c", 1)]), &mut NoFault).unwrap_err();
+    assert_eq!(error.to_string(), "gone");
+    assert_eq!(everything(&inbox), [""; 0]);
 }

@@ -60,6 +60,15 @@ fn stats_tell_the_doomed_from_the_ready() {
     assert_eq!((stats.ready_since_ms, stats.next_ready_ms, stats.next_deadline_ms), (None, None, None));
 }
 
+/// A clock that shows less than this has been set back. M12: what is no time does not count as one.
+#[test]
+fn the_latest_time_is_that_of_the_last_job_done() {
+    assert_eq!(Bed::new().queue.latest_ms().unwrap(), None);
+    let bed = Bed::with(ROWS);
+    bed.insert("'bad', 1, 'done', 1, 3, 1, 'soon', 500, NULL, NULL, NULL");
+    assert_eq!(bed.queue.latest_ms().unwrap(), Some(90));
+}
+
 /// The count goes on behind the first piece of 20,000 rows.
 #[test]
 fn stats_count_a_large_table_to_its_end() {
@@ -125,6 +134,59 @@ fn m12_the_doctor_names_what_is_wrong() {
         assert!(found.contains(check), "{row}: {found:?}");
     }
     assert_eq!(Bed::with(ROWS).queue.examine().unwrap(), []);
+}
+
+/// Twenty findings of a check are told one by one, more are counted; each says what is wrong, for people.
+#[test]
+fn the_doctor_tells_twenty_and_counts_the_rest() {
+    for (rows, more) in [(19, None), (20, None), (21, Some("and 1 more")), (23, Some("and 3 more"))] {
+        let bed = Bed::new();
+        for row in 1..=rows {
+            bed.insert(&format!("'j{row}', 1, 'pending', 0, 3, 0, 0, 500, 'v', NULL, NULL"));
+        }
+        let findings = bed.queue.examine().unwrap();
+        let told = findings.iter().filter(|finding| finding.seq.is_some()).count();
+        assert_eq!(told, rows.min(20));
+        let first = "job j1 is pending and has an owner or the end of a lease";
+        assert_eq!((findings[0].seq, findings[0].what.as_str()), (Some(1), first));
+        let last = findings.last().filter(|finding| finding.seq.is_none());
+        assert_eq!(last.map(|finding| finding.what.as_str()), more);
+        assert!(findings.iter().all(|finding| finding.check == "lease-left-over" && finding.mendable));
+    }
+}
+
+/// M12: what another program has made unreadable is told all the same.
+#[test]
+fn m12_the_doctor_tells_of_a_row_that_has_no_words() {
+    let bed = Bed::new();
+    bed.peer
+        .execute_batch(
+            "DROP TABLE jobs; CREATE TABLE jobs (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT, \
+        qty, status, attempts, max_attempts, token, available_at, deadline, owner, lease_until, reason)",
+        )
+        .unwrap();
+    bed.insert("NULL, 1, 'leased', 1, 3, 1, 0, 500, 'v', NULL, NULL");
+    let findings = bed.queue.examine().unwrap();
+    let found = findings.iter().find(|finding| finding.check == "null-lease").unwrap();
+    assert_eq!((found.seq, found.what.as_str()), (Some(1), "a row with NULL where the contract allows none"));
+}
+
+/// Q18, M7: the file as a whole is looked at, too: its journal mode and its indexes.
+#[test]
+fn q18_the_doctor_looks_at_the_files_settings() {
+    let bed = Bed::with(ROWS);
+    bed.peer.execute_batch("DROP INDEX ackward_jobs_spent").unwrap();
+    let found = bed.queue.examine().unwrap();
+    assert_eq!(found.iter().map(|finding| finding.check).collect::<Vec<_>>(), ["indexes"]);
+    assert!(found[0].mendable && found[0].what.starts_with("3 of 4 indexes"), "{}", found[0].what);
+    let Bed { queue, peer, dir } = bed;
+    drop(queue);
+    query(&peer, "PRAGMA journal_mode=WAL");
+    drop(peer);
+    let reader = Queue::open(&dir.path().join("queue.db"), &full().read_only()).unwrap();
+    let found = reader.examine().unwrap();
+    assert_eq!(found.iter().map(|finding| finding.check).collect::<Vec<_>>(), ["journal-mode", "indexes"]);
+    assert_eq!(found[0].what, "the journal mode is wal, the contract asks for delete");
 }
 
 /// A file is mended so that nothing is found any more, and the job with the endless lease can be claimed again.

@@ -12,9 +12,11 @@ mod finish;
 mod hand_made;
 mod inbox;
 mod keeping;
+mod looking;
 mod open;
 mod redrive;
 mod renew;
+mod seam;
 
 use std::path::PathBuf;
 

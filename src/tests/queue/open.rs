@@ -161,7 +161,11 @@ fn q19_a_file_that_stays_locked_is_busy() {
     let path = dir.path().join("queue.db");
     let peer = Connection::open(&path).unwrap();
     peer.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    assert!(Queue::open(&path, &full()).unwrap_err().is_busy());
+    let error = Queue::open(&path, &full()).unwrap_err();
+    assert!(
+        error.is_busy() && matches!(error, StorageError::Sqlite(_)),
+        "locked, and in no WAL mode: {error}"
+    );
     peer.execute_batch("ROLLBACK").unwrap();
     Queue::open(&path, &full()).unwrap();
 }
@@ -190,4 +194,27 @@ fn m7_a_file_of_another_program_gets_the_indexes_and_works() {
     assert_eq!(ticket.id.as_str(), "a");
     queue.enqueue(&event("b", 1), at(1), Limits::CONTRACT.ttl(5).unwrap(), Attempts::DEFAULT).unwrap();
     assert_eq!(query(&other, "SELECT seq, id, status FROM jobs"), ["7 a leased", "8 b pending"]);
+}
+
+/// Q18: SQLite waits for as long as a caller said who waits by itself.
+#[test]
+fn q18_another_busy_timeout_can_be_asked_for() {
+    let bed = Bed::new();
+    let options = full().busy_timeout(std::time::Duration::from_millis(20));
+    let queue = Queue::open(&bed.path(), &options).unwrap();
+    assert_eq!(query(queue.connection(), "PRAGMA busy_timeout"), ["20"]);
+}
+
+/// A14: a file that is to be there already and is empty is no queue yet; by default it becomes one.
+#[test]
+fn a14_an_empty_file_is_refused_where_none_is_to_be_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("queue.db");
+    fs::write(&path, "").unwrap();
+    for options in [full().create(false), full().read_only()] {
+        assert!(matches!(Queue::open(&path, &options), Err(StorageError::Empty)));
+        assert_eq!(fs::read(&path).unwrap(), b"");
+    }
+    Queue::open(&path, &full()).unwrap();
+    Queue::open(&path, &full().create(false)).unwrap();
 }
