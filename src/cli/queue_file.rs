@@ -79,6 +79,7 @@ impl QueueFile {
     /// Opens an existing file to look at it.
     pub fn look(&self) -> Result<Queue, Ended> {
         files::existing(&self.path)?;
+        files::of_kind(&self.path, FileKind::Queue)?;
         self.open_to_look()().map_err(|error| self.failed(&error))
     }
 

@@ -292,7 +292,7 @@ impl Observer for Observers<'_> {
 }
 
 fn open_events(path: &Path) -> Result<Events, Ended> {
-    let failed = |error| Ended::new(Exit::Failure, format_args!("--events {}: {error}", path.display()));
+    let failed = |error| Ended::new(Exit::Storage, format_args!("--events {}: {error}", path.display()));
     Events::open(path).map_err(failed)
 }
 

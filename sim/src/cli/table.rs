@@ -71,6 +71,10 @@ fn table(findings: &[Finding], details: bool) -> Table {
     let mut table = Table::new();
     if io::stdout().is_terminal() {
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        // A terminal that does not know how wide it is.
+        if table.width() == Some(0) {
+            table.set_width(80);
+        }
     } else {
         table.load_style(presets::ASCII_MARKDOWN).force_no_tty();
     }

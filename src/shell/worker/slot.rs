@@ -109,8 +109,11 @@ where
             return count(self.worked, |worked| worked.stale += 1);
         };
         self.observer.saw(&Happening::Answered { ticket: &ticket, answer: answer(&sent) });
-        if let Err(error @ (SendError::Retryable { .. } | SendError::Permanent { .. })) = &sent {
-            log!(info, ticket, %error, "not delivered");
+        match &sent {
+            // Whether it is tried again is not known yet.
+            Err(SendError::Retryable { cause, .. }) => log!(info, ticket, error = %cause, "not delivered"),
+            Err(error @ SendError::Permanent { .. }) => log!(info, ticket, %error, "not delivered"),
+            Ok(()) | Err(_) => {}
         }
         let jitter = (self.jitter)();
         match verdict(sent, attempt, self.options.retry, self.options.limits, jitter) {
@@ -129,7 +132,15 @@ where
         loop {
             let error = match self.finish_once(&ticket, outcome, delay).await {
                 Ok(finished) => {
-                    log!(debug, ticket, ?finished, "finished");
+                    match (finished, outcome) {
+                        (Finished::Now(Status::Dead), Outcome::Permanent) => {
+                            log!(warn, ticket, "dead: refused for good");
+                        }
+                        (Finished::Now(Status::Dead), _) => {
+                            log!(warn, ticket, "dead: out of attempts or time")
+                        }
+                        _ => log!(debug, ticket, ?finished, "finished"),
+                    }
                     self.observer.saw(&Happening::Finished { ticket: &ticket, outcome, delay, finished });
                     return count(self.worked, |worked| match finished {
                         Finished::Now(Status::Done) => worked.done += 1,

@@ -27,7 +27,7 @@ const READERS: &[Reader] = &[
         command: "work",
         arguments: &["--url", "http://127.0.0.1:1/jobs"],
         flag: "--events",
-        exit: 1,
+        exit: 5,
         takes_pipe: false,
     },
 ];
