@@ -85,7 +85,7 @@ pub(crate) enum Exit {
   2  the arguments or a scenario file are wrong
   3  the same seed did not give the same run
   4  no seed does what the imported logs say
-  130  a campaign was interrupted; what was done by then is told
+  130  fuzz was interrupted; what was done by then is told
 
 Examples:
   cargo sim

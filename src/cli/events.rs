@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use ackward::adapter::SystemClock;
@@ -23,9 +23,30 @@ impl Events {
     /// Opens the file to append to it; it is made, for its owner alone, where it is missing.
     pub fn open(path: &Path) -> io::Result<Self> {
         files::appendable(path)?;
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-        Ok(Self(RefCell::new(Lines { out: file, has_failed: false })))
+        let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+        if begins_as_sqlite(&file)? {
+            return Err(io::Error::other("it is a SQLite file, allowed: an event log, or a new path"));
+        }
+        // An earlier process may have left the beginning of a line.
+        let has_failed = !ends_with_a_line(&file)?;
+        Ok(Self(RefCell::new(Lines { out: file, has_failed })))
     }
+}
+
+fn begins_as_sqlite(file: &File) -> io::Result<bool> {
+    const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+    let mut head = [0; MAGIC.len()];
+    let count = file.read_at(&mut head, 0)?;
+    Ok(count == MAGIC.len() && head == *MAGIC)
+}
+
+fn ends_with_a_line(file: &File) -> io::Result<bool> {
+    let len = file.metadata()?.len();
+    let mut last = [b'\n'];
+    if len > 0 {
+        file.read_exact_at(&mut last, len - 1)?;
+    }
+    Ok(last == [b'\n'])
 }
 
 impl Observer for Events {

@@ -1,5 +1,7 @@
 //! `ackward prune`.
 
+use std::time::{Duration, Instant};
+
 use ackward::adapter::SystemClock;
 use ackward::port::Clock;
 use ackward::rules::{Millis, Timeout};
@@ -43,6 +45,9 @@ pub struct Prune {
     json: bool,
 }
 
+/// The least pause between two transactions.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+
 impl Prune {
     pub fn run(self) -> Result<(), Ended> {
         let now_ms = SystemClock.now()?.get();
@@ -61,14 +66,23 @@ impl Prune {
         Ok(())
     }
 
-    /// One short transaction after the other, so that workers get their turn in between.
+    /// One short transaction after the other, and after each as long a pause: whoever waits for the lock looks for it now
+    /// and then only, and would hardly ever meet the moment between two that follow at once.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a command that does one thing has nothing else to do meanwhile"
+    )]
     fn pieces(&self, queue: &mut Queue, options: &PruneOptions) -> Result<usize, Ended> {
         let (mut jobs, mut after) = (0, i64::MIN);
         let size = usize::try_from(self.batch).unwrap_or(usize::MAX);
         loop {
+            let began = Instant::now();
             let piece = super::patient(|| queue.prune(options, after, size), |error| error.is_busy());
             let Some(piece) = piece.map_err(|error| self.queue.failed(&error))? else { return Ok(jobs) };
             (jobs, after) = (jobs + piece.jobs, piece.last);
+            if !self.dry_run {
+                std::thread::sleep(began.elapsed().max(PAUSE_MIN));
+            }
         }
     }
 }

@@ -128,7 +128,7 @@ impl From<Wish> for Why {
 }
 
 /// Completes when another file, or none, is at the path. SQLite itself refuses to write to a file that has moved.
-async fn replaced(path: &Path, identity: (u64, u64)) {
+pub async fn replaced(path: &Path, identity: (u64, u64)) {
     while files::identity(path).is_ok_and(|now| now == identity) {
         SystemClock.sleep(FILE_EVERY).await;
     }

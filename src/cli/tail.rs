@@ -13,8 +13,10 @@ use clap::Args;
 use rusqlite::types::Value;
 
 use super::exit::{Ended, Exit};
+use super::files;
 use super::output::{self, plain, say};
 use super::queue_file::QueueFile;
+use super::service;
 use super::signals;
 use super::values::{time, timeout};
 use look::Known;
@@ -49,16 +51,25 @@ const READER_EVERY: Duration = Duration::from_millis(250);
 
 impl Tail {
     pub async fn run(self) -> Result<(), Ended> {
+        let path = self.queue.path();
+        let identity = files::identity(path).map_err(|error| Ended::new(Exit::Storage, error))?;
         let queue = self.queue.look()?;
         // Nobody waits for a lock here: the next look comes soon, and until then a signal is heard.
         let quick = queue.connection().busy_timeout(Duration::ZERO);
         quick.map_err(|error| self.queue.failed(&error.into()))?;
         let stop = signals::stop().map_err(|error| Ended::new(Exit::Failure, error))?;
+        let replaced =
+            || service::ended(service::Why::Replaced, path, "nothing more can be told of it", None);
         tokio::select! {
             biased;
             () = stop => Ok(()),
             () = reader_gone() => Ok(()),
-            ended = self.follow(&queue) => ended,
+            () = service::replaced(path, identity) => replaced(),
+            ended = self.follow(&queue) => match ended {
+                // SQLite may have met it first.
+                Err(_) if files::identity(path).ok() != Some(identity) => replaced(),
+                ended => ended,
+            },
         }
     }
 

@@ -115,7 +115,7 @@ impl Work {
         };
         let network = if self.url.is_https() { Net::tls()? } else { Net::Plain };
         let fault = EnvFault::from_env()?;
-        let events = self.events.as_deref().map(open_events).transpose()?;
+        let events = self.events.as_deref().map(|path| open_events(path, identity)).transpose()?;
         let page = self.status.prepare(before.map(|ready| &ready.page)).await?;
         let traces = self.traces.prepare(before.map(|ready| &ready.traces))?;
         Ok(Ready { options, identity, sending, network, fault, events, page, traces })
@@ -291,7 +291,12 @@ impl Observer for Observers<'_> {
     }
 }
 
-fn open_events(path: &Path) -> Result<Events, Ended> {
+fn open_events(path: &Path, queue: (u64, u64)) -> Result<Events, Ended> {
+    // Not even opened: closing it again would drop the locks that this process holds on it.
+    if files::identity(path).is_ok_and(|identity| identity == queue) {
+        let why = "it is the queue, allowed: an event log, or a new path";
+        return Err(Ended::new(Exit::Storage, format_args!("--events {}: {why}", path.display())));
+    }
     let failed = |error| Ended::new(Exit::Storage, format_args!("--events {}: {error}", path.display()));
     Events::open(path).map_err(failed)
 }

@@ -40,6 +40,40 @@ impl Reader {
     }
 }
 
+/// Appending to a SQLite file is what its next owner finds, and closing the queue drops this process's locks on it.
+#[test]
+fn an_event_log_is_no_sqlite_file() {
+    let site = Site::new();
+    site.enqueue("cake", 1);
+    let other = site.path("other.db");
+    open(&other).execute_batch("CREATE TABLE t (x)").unwrap();
+    for (path, is) in [(site.queue(), "it is the queue"), (other, "it is a SQLite file")] {
+        let before = std::fs::read(&path).unwrap();
+        let (code, _, err) = run(site.worker("127.0.0.1:1").arg("--events").arg(&path));
+        assert!(
+            code == Some(5) && err.contains(is) && err.contains("allowed: an event log"),
+            "{code:?} {err}"
+        );
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+}
+
+/// A worker before this one was killed, or met a full disk, in the middle of a line.
+#[test]
+fn the_first_event_of_a_worker_stands_in_a_line_of_its_own() {
+    let site = Site::new();
+    let receiver = Receiver::start(&site, &[]);
+    let log = site.write("events.jsonl", "{\"at_ms\":1,\"wha");
+    site.enqueue("cake", 1);
+    let worker = Process::start(site.worker(&receiver.address).arg("--events").arg(&log));
+    site.wait_settled();
+    assert_eq!(worker.stop().0, Some(0));
+    let text = std::fs::read_to_string(log).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("{\"at_ms\":1,\"wha"));
+    assert!(lines.all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{text}");
+}
+
 /// Each of these waits or goes on for ever once it is opened or read.
 #[test]
 fn a_named_pipe_a_device_and_a_directory_are_refused_before_they_are_opened() {

@@ -46,6 +46,19 @@ fn wait_busily(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// What is done to another file in its place is not what it was asked to tell; and until it has ended, SQLite takes the
+/// journal of a new file at that path for its own.
+#[test]
+fn it_ends_when_the_file_is_replaced() {
+    let site = Site::new();
+    site.enqueue("cake", 1);
+    let mut process = Process::start(&mut tail(&site, &[]));
+    process.says("following");
+    std::fs::rename(site.queue(), site.path("old.db")).unwrap();
+    process.says("was moved, removed or replaced");
+    assert_eq!(process.ends().0, Some(5));
+}
+
 /// `tail | head -1`: nothing happens in the file any more, so no write shows that nobody reads.
 #[test]
 fn it_ends_when_nobody_reads() {
