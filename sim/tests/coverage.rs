@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use ackward_sim::choice::Deviation;
 use ackward_sim::coverage::corpus::{self, Entry};
 use ackward_sim::coverage::{Failed, Fuzzer, Step, Trial, smallest};
-use ackward_sim::detection::{Comparison, Way};
+use ackward_sim::detection::Comparison;
 use ackward_sim::scenario::{Flaw, Scenario};
 use ackward_sim::shrink::shrink;
 use ackward_sim::strategy::{Strategist, Strategy};
