@@ -182,10 +182,11 @@ fn the_event_log_has_every_step() {
     let text = std::fs::read_to_string(events).unwrap();
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let steps: Vec<_> =
-        lines.iter().map(|line| line["what"].as_str().unwrap()).filter(|what| *what != "lock-wait").collect();
-    assert_eq!(steps, ["claimed", "answered", "finished"]);
-    let last = lines.last().unwrap();
+    // A wait for the lock is an event too, and on a busy machine it may come anywhere, the end included.
+    let steps: Vec<_> = lines.iter().filter(|line| line["what"] != "lock-wait").collect();
+    let names: Vec<_> = steps.iter().map(|line| line["what"].as_str().unwrap()).collect();
+    assert_eq!(names, ["claimed", "answered", "finished"]);
+    let last = steps.last().unwrap();
     assert_eq!(
         (&last["finished"], &last["ticket"]["owner"], &last["ticket"]["token"]),
         (&"done".into(), &"w".into(), &1.into())
