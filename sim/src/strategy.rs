@@ -1,5 +1,5 @@
-//! How a seed becomes answers: uniformly at random, by priorities (PCT), with a random part of the faults (swarm), or
-//! a mix of them. Which of them a mixed seed uses depends on the seed alone, so that seed and strategy replay a run.
+//! How a seed becomes answers: uniformly at random, by priorities (PCT), with each fault as often as its seed
+//! draws (swarm), or a mix of them. Which of them a mixed seed uses depends on the seed alone, so that seed and strategy replay a run.
 
 mod pct;
 mod scripted;
@@ -29,10 +29,10 @@ pub enum Strategy {
     /// Processes have priorities, which change at a few points: a randomized scheduler with a probabilistic guarantee
     /// of finding bugs (Burckhardt, Kothari, Musuvathi, Nagarakatti 2010). Other faults strike as by `Uniform`.
     Pct,
-    /// Each seed switches a third of the kinds of faults off, and the rest strikes half as often again (swarm testing;
-    /// Groce, Zhang, Eide, Chen, Regehr 2012). Preemption stays on.
+    /// Each seed draws for each kind of fault how many times as often as the scenario says it strikes, from never to
+    /// eight times (after swarm testing, where kinds are on or off; Groce, Zhang, Eide, Chen, Regehr 2012).
     Swarm,
-    /// Half of the seeds `Uniform`, three in eight `Swarm`, one in eight `Pct`.
+    /// A quarter of the seeds `Uniform`, five in eight `Swarm`, one in eight `Pct`.
     #[default]
     Mix,
 }
@@ -66,8 +66,8 @@ impl Strategy {
     pub fn of_seed(self, seed: u64) -> Self {
         match self {
             Self::Mix => match stable_hash(&[&seed.to_le_bytes()[..], b"mix"].concat()) % 8 {
-                0..=3 => Self::Uniform,
-                4 => Self::Pct,
+                0 | 1 => Self::Uniform,
+                2 => Self::Pct,
                 _ => Self::Swarm,
             },
             other => other,
@@ -179,9 +179,9 @@ mod tests {
     #[test]
     fn a_mix_is_a_function_of_the_seed_and_holds_all_three() {
         let count = |wanted| (0..1_000).filter(|seed| Strategy::Mix.of_seed(*seed) == wanted).count();
-        assert!((400..600).contains(&count(Strategy::Uniform)));
+        assert!((200..300).contains(&count(Strategy::Uniform)));
         assert!((80..170).contains(&count(Strategy::Pct)));
-        assert!((320..430).contains(&count(Strategy::Swarm)));
+        assert!((570..680).contains(&count(Strategy::Swarm)));
         assert_eq!(count(Strategy::Mix), 0);
     }
 
