@@ -339,6 +339,9 @@ struct StrategiesArgs {
     /// Print the median seconds as well: they differ from one time to the next.
     #[arg(long)]
     seconds: bool,
+    /// Exit with 1 where the default strategy takes more runs than uniform, all mistakes together.
+    #[arg(long)]
+    strict: bool,
     /// Print one JSON object instead.
     #[arg(long)]
     json: bool,

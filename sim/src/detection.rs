@@ -117,6 +117,12 @@ impl Comparison {
         self.rows.iter().flat_map(|row| &row.runs[way.place()]).sum()
     }
 
+    /// Whether the default strategy took no more runs than `Uniform`, all mistakes and campaigns together.
+    #[must_use]
+    pub fn is_default_no_slower(&self) -> bool {
+        self.total(Way::Seeds(Strategy::default())) <= self.total(Way::Seeds(Strategy::Uniform))
+    }
+
     /// How long all mistakes and campaigns of one way took.
     #[must_use]
     pub fn time(&self, way: Way) -> Duration {
@@ -161,7 +167,7 @@ impl fmt::Display for Comparison {
         let uniform = self.total(Way::Seeds(Strategy::Uniform));
         let mix = self.total(Way::Seeds(Strategy::default()));
         let percent = (u128::from(mix) * 100).checked_div(u128::from(uniform)).unwrap_or(100);
-        let verdict = if mix <= uniform { "no slower" } else { "slower" };
+        let verdict = if self.is_default_no_slower() { "no slower" } else { "slower" };
         writeln!(
             f,
             "pooled: the default, mix, is {verdict} than uniform: {mix} runs against {uniform}, {percent} %"
@@ -193,12 +199,14 @@ mod tests {
         let shown: Vec<_> =
             text.lines().find(|line| line.starts_with("one")).unwrap().split_whitespace().collect();
         assert_eq!(shown, ["one", "2", ">10", ">10", "4", "-"]);
+        assert!(table.is_default_no_slower());
         assert!(text.ends_with("mix, is no slower than uniform: 16 runs against 17, 94 %\n"), "{text}");
         let seconds = table.seconds();
         let rows: Vec<Vec<_>> = seconds.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(rows[2], ["one", "2.000", "11.000", "11.000", "4.000", "-"]);
         assert_eq!(rows[3][5..], ["17.000", "34.000", "44.000", "16.000", "0.000"]);
         table.rows.push(row("two", 5));
+        assert!(!table.is_default_no_slower());
         assert!(
             table.to_string().ends_with("is slower than uniform: 36 runs against 34, 105 %\n"),
             "{table}"

@@ -2,6 +2,8 @@
 
 use ackward_sim::campaign::{Broken, Tally};
 use ackward_sim::findability::HitRate;
+use ackward_sim::judge::RIGHT_VALUE;
+use ackward_sim::strategy::Strategy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -175,6 +177,7 @@ impl Outcome {
             notes: HitRate::new(*seeds, self.tally.seeds)
                 .map(|rate| findability(entry, rate))
                 .into_iter()
+                .chain(beyond_the_scenario(entry, &first.property, first.seed))
                 .collect(),
             made: Vec::new(),
             command: entry.replay(first.seed),
@@ -258,6 +261,16 @@ pub(crate) fn findability(entry: &Entry, rate: HitRate) -> String {
     )
 }
 
+/// A right value may be one at the scenario's own probabilities only, and a swarm seed has others.
+fn beyond_the_scenario(entry: &Entry, property: &str, seed: u64) -> Option<String> {
+    let strategist = entry.strategist();
+    if property != RIGHT_VALUE || strategist.strategy().of_seed(seed) != Strategy::Swarm {
+        return None;
+    }
+    let about = Some(strategist.about(seed)).filter(|about| about.contains("against the scenario"))?;
+    Some(format!("the seed is one of {about}; --strategy uniform keeps to the scenario's own probabilities"))
+}
+
 /// A hash as 16 hexadecimal digits: not every reader of JSON has whole numbers of 64 bits.
 mod hex {
     use serde::de::Error;
@@ -311,6 +324,22 @@ mod tests {
             "x.toml: seed 7 breaks settles\n  here\n  hit rate 1/500: after a fix, 1,497 clean seeds give 95 % confidence \
              and 2,301 give 99 %: cargo sim verify x.toml --was 1/500\ncargo sim run x.toml --seed 7"
         );
+    }
+
+    #[test]
+    fn a_wrong_value_of_a_swarm_seed_says_what_the_seed_has_beyond_the_scenario() {
+        let random = entry("[faults]\nkill = 0.01");
+        let is_swarm = |seed: &u64| random.strategist().about(*seed).contains("kill 8 times");
+        let seed = (1..).find(is_swarm).unwrap();
+        let note = |property| broke(property, seed).problem(&random).unwrap().notes.pop().unwrap();
+        assert_eq!(
+            note("right-value"),
+            "the seed is one of swarm, against the scenario: kill 8 times; --strategy uniform keeps to the scenario's own \
+             probabilities"
+        );
+        assert!(note("settles").starts_with("hit rate"));
+        let plain = broke("right-value", seed).problem(&entry("")).unwrap();
+        assert_eq!(plain.notes.len(), 1, "nothing is left to chance");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use ackward_sim::judge::RIGHT_VALUE;
 use ackward_sim::scene::Report;
 use ackward_sim::shrink::{self, RUNS_MAX, Shrunk};
 use anyhow::Context;
@@ -45,9 +46,21 @@ fn unshrunk(output: &mut impl Write, entry: &Entry, report: &Report) -> io::Resu
         None => writeln!(output, "{}: seed {} holds, there is nothing to shrink", entry.path, report.seed),
         Some(first) => writeln!(
             output,
-            "{}: seed {} breaks {}, but not by its deviations alone",
-            entry.path, report.seed, first.property
+            "{}: seed {} breaks {}: {}",
+            entry.path,
+            report.seed,
+            first.property,
+            why_not(report)
         ),
+    }
+}
+
+/// Why a failure has no smaller one.
+fn why_not(report: &Report) -> &'static str {
+    if report.violations.first().is_some_and(|first| first.property == RIGHT_VALUE) {
+        "its deviations alone do not break it, or nobody has stated what is right of a smaller scenario"
+    } else {
+        "its deviations alone do not break the property"
     }
 }
 
@@ -60,7 +73,7 @@ pub(crate) fn automatic(entry: &Entry, report: &Report, out: Option<&Path>) -> V
     let scenario = Rc::new(entry.scenario.clone());
     let shrunk = match panics::guarded(|| shrink::shrink(&scenario, report, RUNS_MAX)) {
         Ok(Some(shrunk)) => shrunk,
-        Ok(None) => return vec!["not shrunk: its deviations alone do not break the property".to_owned()],
+        Ok(None) => return vec![format!("not shrunk: {}", why_not(report))],
         Err(panic) => return vec![format!("not shrunk: {panic}")],
     };
     let path = target(entry, &shrunk, report.seed, out);

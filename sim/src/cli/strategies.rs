@@ -50,7 +50,7 @@ pub(crate) fn strategies(folder: Option<&Path>, args: &StrategiesArgs) -> anyhow
     // Apart from the results, which are the same every time.
     let _ = writeln!(io::stderr(), "took {:.1} s", began.elapsed().as_secs_f64());
     unless_closed(printed.map_err(Into::into))?;
-    Ok(Exit::Held)
+    Ok(if args.strict && !table.is_default_no_slower() { Exit::Failed } else { Exit::Held })
 }
 
 fn as_json(table: &Comparison, has_seconds: bool) -> serde_json::Value {
