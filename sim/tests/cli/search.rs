@@ -1,5 +1,7 @@
 //! The exhaustive search, strategies, explanations and the X-ray as a user meets them.
 
+use ackward_sim::strategy::Strategy;
+
 use super::{LATE, PLAIN, folder, sim, text_of};
 
 /// Small enough for a search.
@@ -120,8 +122,9 @@ fn strict_fails_where_a_fault_never_had_an_effect() {
 #[test]
 fn a_seed_replays_by_its_strategy() {
     let storm = super::top().join("scenarios/storm.toml");
+    let seed = (1..).find(|seed| Strategy::Mix.of_seed(*seed) == Strategy::Pct).unwrap().to_string();
     let hash = |more: &[&str]| {
-        let output = sim(&[&["run", storm.to_str().unwrap(), "--seed", "20"], more].concat());
+        let output = sim(&[&["run", storm.to_str().unwrap(), "--seed", &seed], more].concat());
         let text = text_of(&output.stdout);
         let line = |word: &str| text.lines().find(|line| line.starts_with(word)).unwrap().to_owned();
         (line("hash"), line("strategy"))
