@@ -10,6 +10,7 @@ use rusqlite::types::Value;
 use super::exit::{Ended, Exit};
 use super::fault::EnvFault;
 use super::output::{plain, say};
+use super::pieces::Pieces;
 use super::queue_file::{Durable, QueueFile};
 use super::values::{id, note, reason, ttl};
 
@@ -59,7 +60,7 @@ pub struct Redrive {
 const BATCH: usize = 200;
 
 impl Redrive {
-    pub fn run(self) -> Result<(), Ended> {
+    pub async fn run(self) -> Result<(), Ended> {
         let mut fault = EnvFault::from_env()?;
         let mut queue = if self.dry_run { self.queue.look()? } else { self.queue.open(self.durable)? };
         match &self.id {
@@ -72,7 +73,7 @@ impl Redrive {
                 self.say_one(id, "redriven");
                 Ok(())
             }
-            None => self.all(&mut queue, &mut fault),
+            None => self.all(&mut queue, &mut fault, SystemClock).await,
         }
     }
 
@@ -93,7 +94,8 @@ impl Redrive {
     }
 
     /// Every dead job that the filters let through, piece by piece.
-    fn all(&self, queue: &mut Queue, fault: &mut EnvFault) -> Result<(), Ended> {
+    async fn all(&self, queue: &mut Queue, fault: &mut EnvFault, clock: impl Clock) -> Result<(), Ended> {
+        let mut pieces = Pieces::new(clock);
         let filter =
             JobFilter { status: Some(Status::Dead), reason: self.reason, id_prefix: self.id_prefix.clone() };
         let mut left = usize::try_from(self.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
@@ -111,7 +113,7 @@ impl Redrive {
                 redriven += ids.len();
                 continue;
             }
-            let done = self.piece(queue, &ids, fault)?;
+            let done = pieces.next(|| self.piece(queue, &ids, fault)).await?;
             (redriven, skipped) = (redriven + done, skipped + ids.len() - done);
         }
         if self.json {
@@ -134,6 +136,9 @@ impl Redrive {
             match answer {
                 Ok(()) => redriven += 1,
                 Err(RedriveError::NotDead { .. } | RedriveError::NoSuchJob { .. }) => {}
+                Err(error @ RedriveError::Unclaimable { .. }) => {
+                    super::complain(format_args!("ackward: {error}"))
+                }
                 Err(error) => return Err(self.ended(&error)),
             }
         }
@@ -151,6 +156,7 @@ impl Redrive {
     fn ended(&self, error: &RedriveError) -> Ended {
         let exit = match error {
             RedriveError::NoSuchJob { .. } | RedriveError::NotDead { .. } => Exit::NotDead,
+            RedriveError::Unclaimable { .. } => Exit::Storage,
             RedriveError::Invalid(_) => Exit::Usage,
             RedriveError::Hook(_) => Exit::Failure,
             RedriveError::Storage(error) => return self.queue.failed(error),
