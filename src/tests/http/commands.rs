@@ -1,5 +1,6 @@
 //! The commands that set up, count, mend and prune a queue file, their exit codes, and where settings come from.
 
+use super::watchdog::Watchdog;
 use super::*;
 
 fn call(site: &Site, command: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
@@ -177,15 +178,22 @@ fn a_full_stdout_is_a_failure() {
     site.enqueue("cake", 3);
     let queue = site.queue();
     let queue = queue.to_str().unwrap();
+    let code = |command: &mut Command| {
+        let mut child = command.spawn().unwrap();
+        let watchdog = Watchdog::new(&child, Duration::from_secs(120));
+        let code = child.wait().unwrap().code();
+        watchdog.has_slept(&format!("{command:?}"));
+        code
+    };
     for arguments in [&["--help"][..], &["list", "--queue", queue], &["man"], &["completions", "bash"]] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
         let Ok(full) = full else { return eprintln!("skipped: no /dev/full") };
         let mut command = Command::new(env!("CARGO_BIN_EXE_ackward"));
-        assert_eq!(command.args(arguments).stdout(full).status().unwrap().code(), Some(1), "{arguments:?}");
+        assert_eq!(code(command.args(arguments).stdout(full)), Some(1), "{arguments:?}");
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut command = Command::new(env!("CARGO_BIN_EXE_ackward"));
-        assert_eq!(command.args(arguments).stdout(writer).status().unwrap().code(), Some(0), "{arguments:?}");
+        assert_eq!(code(command.args(arguments).stdout(writer)), Some(0), "{arguments:?}");
     }
 }
 

@@ -229,6 +229,29 @@ fn request(id: &str, qty: i64) -> String {
     )
 }
 
+/// However long a body claims to be, the answer is the same: also where the length is more than can be counted to, and
+/// behind a request that is answered as ever.
+#[test]
+fn w3_a_body_of_any_claimed_length_is_413() {
+    let site = Site::new();
+    let receiver = Receiver::start(&site, &[]);
+    for length in ["4097", "18446744073709551613", "18446744073709551614", "18446744073709551615"] {
+        let head = request("tea", 1).replace("Content-Length: 20", &format!("Content-Length: {length}"));
+        assert!(head.contains(length), "{head}");
+        let mut stream = connect(&receiver.address);
+        stream.write_all((request("cake", 3) + &head).as_bytes()).unwrap();
+        let replies = rest(stream);
+        assert!(replies.starts_with("HTTP/1.1 200 OK\r\n"), "{length}: {replies}");
+        let (_, second) = replies.split_once("{\"ok\":true}").unwrap();
+        assert!(second.starts_with("HTTP/1.1 413 Payload Too Large\r\n"), "{length}: {replies}");
+        assert!(
+            second.ends_with("{\"error\":\"body-too-large\",\"message\":\"the body is too large\"}"),
+            "{length}: {replies}"
+        );
+    }
+    assert_eq!(site.effects(), ["inbox cake 3", "effect cake 3", "total 1 3"]);
+}
+
 /// What comes until the other side closes.
 fn rest(mut stream: TcpStream) -> String {
     let mut all = String::new();
