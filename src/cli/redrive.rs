@@ -3,7 +3,7 @@
 use ackward::adapter::SystemClock;
 use ackward::port::Clock;
 use ackward::rules::{Name, Reason, Status, Ttl};
-use ackward::storage::{JobFilter, JobRow, LeaseQueue, Queue, RedriveError, all_or_busy};
+use ackward::storage::{JobFilter, JobRow, LeaseQueue, Queue, RedriveError, StorageError, all_or_busy};
 use clap::Args;
 use rusqlite::types::Value;
 
@@ -132,12 +132,14 @@ impl Redrive {
         let mut redriven = 0;
         let piece = || all_or_busy(queue.redrive_many(ids, now, self.ttl, &self.note, fault));
         let answers = super::patient(piece, |_| true);
-        for answer in answers.unwrap_or_else(|busy| busy) {
+        for (id, answer) in ids.iter().zip(answers.unwrap_or_else(|busy| busy)) {
             match answer {
                 Ok(()) => redriven += 1,
                 Err(RedriveError::NotDead { .. } | RedriveError::NoSuchJob { .. }) => {}
-                Err(error @ RedriveError::Unclaimable { .. }) => {
-                    super::complain(format_args!("ackward: {error}"))
+                Err(RedriveError::Storage(StorageError::Row(invalid))) => {
+                    super::complain(format_args!(
+                        "ackward: job {id} is passed over, no claim would take it: {invalid}"
+                    ));
                 }
                 Err(error) => return Err(self.ended(&error)),
             }
@@ -156,7 +158,6 @@ impl Redrive {
     fn ended(&self, error: &RedriveError) -> Ended {
         let exit = match error {
             RedriveError::NoSuchJob { .. } | RedriveError::NotDead { .. } => Exit::NotDead,
-            RedriveError::Unclaimable { .. } => Exit::Storage,
             RedriveError::Invalid(_) => Exit::Usage,
             RedriveError::Hook(_) => Exit::Failure,
             RedriveError::Storage(error) => return self.queue.failed(error),

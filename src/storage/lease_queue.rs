@@ -291,22 +291,14 @@ pub enum RedriveError {
         /// Where it stands.
         status: Status,
     },
-    /// The job's row breaks a range in a column that it would keep (M12), so that no claim would ever take it: another
-    /// program wrote it. Mend the row, or leave the job dead.
-    #[error("job {id} cannot be redriven, since no claim would take it: {invalid}")]
-    Unclaimable {
-        /// The id.
-        id: Name,
-        /// The column that is wrong.
-        invalid: Invalid,
-    },
     /// `now + ttl` is beyond the last instant (only under wide limits).
     #[error(transparent)]
     Invalid(#[from] Invalid),
     /// A hook injected an error.
     #[error(transparent)]
     Hook(#[from] Injected),
-    /// SQLite failed.
+    /// SQLite failed; or, as [`StorageError::Row`], the job's row breaks a range in a column that it would keep (M12), so that
+    /// no claim would ever take it: mend the row, or leave the job dead.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }

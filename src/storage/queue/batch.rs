@@ -65,9 +65,6 @@ impl Shared for RedriveError {
             Self::Hook(error) => Box::new(move || Self::Hook(injected(&error))),
             Self::NoSuchJob { id } => Box::new(move || Self::NoSuchJob { id: id.clone() }),
             Self::NotDead { id, status } => Box::new(move || Self::NotDead { id: id.clone(), status }),
-            Self::Unclaimable { id, invalid } => {
-                Box::new(move || Self::Unclaimable { id: id.clone(), invalid: invalid.clone() })
-            }
         }
     }
 }

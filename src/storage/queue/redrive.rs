@@ -50,7 +50,7 @@ pub(super) fn redrive_many(
             Err(
                 error @ (RedriveError::NoSuchJob { .. }
                 | RedriveError::NotDead { .. }
-                | RedriveError::Unclaimable { .. }),
+                | RedriveError::Storage(StorageError::Row(_))),
             ) => Err(error),
             revived => Ok(revived?),
         });
@@ -76,7 +76,7 @@ fn revive(
     if status != Status::Dead {
         return Err(RedriveError::NotDead { id: id.clone(), status });
     }
-    let token = token.map_err(|invalid| RedriveError::Unclaimable { id: id.clone(), invalid })?;
+    let token = token.map_err(StorageError::Row)?;
     execute(connection, AUDIT, (id.as_str(), token, now.get(), note.as_str()))?;
     fault.at(FaultPoint::AfterAudit)?;
     execute(connection, REVIVE, (seq, now.get(), deadline_ms))?;

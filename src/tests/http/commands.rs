@@ -119,6 +119,29 @@ fn prune_removes_what_finished_long_ago() {
     assert_eq!(call(&site, "prune", &[]).0, Some(2), "an age is required");
 }
 
+/// M12: alone it is an error, among others it is passed over.
+#[test]
+fn redrive_leaves_a_row_alone_that_no_claim_would_take() {
+    let site = Site::new();
+    site.enqueue("cake", 1);
+    site.enqueue("tea", 1);
+    open(&site.queue())
+        .execute_batch(
+            "UPDATE jobs SET status = 'dead', reason = 'permanent', attempts = 1, token = iif(id = 'cake', -5, 1)",
+        )
+        .unwrap();
+    let (code, _, err) = call(&site, "redrive", &["--id", "cake", "--note", "n"]);
+    assert_eq!(code, Some(5), "{err}");
+    assert!(
+        err.contains("token is -5, allowed: a whole number from 0") && err.contains("`ackward doctor`"),
+        "{err}"
+    );
+    let (code, out, err) = call(&site, "redrive", &["--all-dead", "--note", "n"]);
+    assert_eq!((code, out.as_str()), (Some(0), "1 jobs redriven, 1 passed over\n"), "{err}");
+    assert!(err.contains("job cake is passed over, no claim would take it: token is -5"), "{err}");
+    assert_eq!(site.jobs(), ["cake dead 1 -5", "tea pending 0 1"]);
+}
+
 /// M12: found with a code of its own, mended, and then nothing is found.
 #[test]
 fn doctor_finds_and_mends() {
