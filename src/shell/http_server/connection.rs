@@ -75,6 +75,8 @@ where
     });
     let mut connection = http1::Builder::new()
         .auto_date_header(false)
+        // Whoever sends nothing more may still want the answers to what was sent.
+        .half_close(true)
         .max_buf_size(BUFFER_BYTES_MAX)
         .serve_connection(TokioIo::new(Heads::new(stream, BUFFER_BYTES_MAX, &framings)), service);
     let mut stopping = false;
