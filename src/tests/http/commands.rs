@@ -1,6 +1,6 @@
 //! The commands that set up, count, mend and prune a queue file, their exit codes, and where settings come from.
 
-use super::watchdog::Watchdog;
+use super::process::watchdog::Watchdog;
 use super::*;
 
 fn call(site: &Site, command: &str, arguments: &[&str]) -> (Option<i32>, String, String) {

@@ -17,8 +17,6 @@ mod reload;
 mod status;
 mod tail;
 mod traces;
-#[path = "../watchdog.rs"]
-mod watchdog;
 mod worker;
 
 use std::io::Write;

@@ -1,13 +1,16 @@
 //! Real `ackward` processes: start, wait for, stop, kill.
 
+#[path = "../watchdog.rs"]
+pub mod watchdog;
+
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver as Lines, channel};
 use std::thread;
 use std::time::Duration;
 
-use super::watchdog::Watchdog;
 use super::{Site, ackward};
+use watchdog::Watchdog;
 
 /// A process that is killed when it is dropped. Its stderr is read all the time, so that it never stands still for it.
 pub struct Process {
