@@ -13,6 +13,7 @@ mod list;
 mod logging;
 mod output;
 mod pages;
+mod pieces;
 mod prune;
 mod publish;
 mod queue_file;
@@ -105,15 +106,15 @@ async fn run_command(command: Command) -> Result<(), Ended> {
     signals::outlive_file_limit().map_err(|error| Ended::new(Exit::Failure, error))?;
     match command {
         Command::Init(init) => init.run(),
-        Command::Enqueue(enqueue) => enqueue.run(),
+        Command::Enqueue(enqueue) => enqueue.run().await,
         Command::Work(work) => work.run().await,
         Command::Receive(receive) => receive.run().await,
         Command::List(list) => list.run(),
         Command::Show(show) => show.run(),
         Command::Stats(stats) => stats.run(),
         Command::Tail(tail) => tail.run().await,
-        Command::Redrive(redrive) => redrive.run(),
-        Command::Prune(prune) => prune.run(),
+        Command::Redrive(redrive) => redrive.run().await,
+        Command::Prune(prune) => prune.run().await,
         Command::Doctor(doctor) => doctor.run(),
         Command::Consume(consume) => consume.run().await,
         Command::Publish(publish) => publish.run().await,

@@ -13,6 +13,7 @@ mod sender;
 mod session;
 mod signature;
 mod status;
+mod trouble;
 mod wait;
 #[cfg(test)]
 mod wire;
@@ -27,7 +28,8 @@ pub use http_server::ServerLimits;
 pub use line_reader::{Line, LineError, LineReader};
 pub use publisher::{Log, LogBytes, LogError, LogPosition, PublishError, PublishOptions, Published, publish};
 pub use receiver::{
-    Answer, OnAnswer, Received, ReceiverExtras, ReceiverOptions, RequestObserver, receive, receive_observed,
+    Answer, CommitFailed, OnAnswer, Received, ReceiverExtras, ReceiverOptions, RequestObserver, receive,
+    receive_observed,
 };
 pub use sender::{SendError, Sender};
 pub use session::{BeforeAck, Commit, Doing, SessionError, SessionOptions, consume_session};

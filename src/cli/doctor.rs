@@ -24,8 +24,8 @@ Examples:
   ackward doctor --queue jobs.db
   ackward doctor --queue jobs.db --fix
 
-It checks SQLite's integrity, journal mode and indexes, rows that break a range (claim passes them over) or cannot come \
-about, leases without an end, tokens below what the audit has seen, the space left, whether the directory can be \
+It checks SQLite's integrity, journal mode and indexes, rows of jobs and audit that break a range (claim passes such \
+jobs over) or cannot come about, leases without an end, tokens below what the audit has seen, the space left, whether the directory can be \
 written, and the clock. --fix puts right only what needs no guess: it ends leases without an end, removes left-over \
 owners, raises tokens, adds indexes. Exit code 10: something was found.")]
 pub struct Doctor {

@@ -15,6 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::exit::{Ended, Exit};
 use super::files;
 use super::output::say;
+use super::pieces::Pieces;
 use super::queue_file::{Durable, QueueFile};
 use super::values::{attempts, id, qty, ttl};
 use lines::{Line, Lines};
@@ -29,7 +30,8 @@ Examples:
 
 A job whose id and quantity are in the queue already is left as it is and counted as a duplicate, so a run that was cut \
 short can be repeated. A line that is refused is reported with its number, and the run goes on, and ends with code 2 \
-where a line is malformed, else with 4 where an id exists with another quantity.")]
+where a line is malformed, else with 4 where an id exists with another quantity. Between two transactions of a long \
+input there is a pause, so that workers get their turn.")]
 pub struct Enqueue {
     #[command(flatten)]
     queue: QueueFile,
@@ -96,16 +98,16 @@ struct Counts {
 }
 
 impl Enqueue {
-    pub fn run(self) -> Result<(), Ended> {
+    pub async fn run(self) -> Result<(), Ended> {
         match (&self.id, self.qty, &self.json_lines) {
             (Some(id), Some(qty), _) => self.one(&Event { id: id.clone(), qty }),
-            (_, _, Some(path)) => self.lines(path),
+            (_, _, Some(path)) => self.lines(path, SystemClock).await,
             _ => Err(Ended::new(Exit::Usage, "--id with --qty, or --json-lines is needed")),
         }
     }
 
     fn one(&self, event: &Event) -> Result<(), Ended> {
-        let (mut queue, _) = self.queue.create(self.durable)?;
+        let mut queue = self.open()?;
         let now = SystemClock.now()?;
         let enqueued = queue.enqueue(event, now, self.ttl, self.max_attempts);
         let word = word(enqueued.map_err(|error| self.ended(&error))?);
@@ -117,14 +119,24 @@ impl Enqueue {
         Ok(())
     }
 
-    fn lines(&self, path: &Path) -> Result<(), Ended> {
+    /// Opens the queue. A new one is fine, and may be a typing error.
+    fn open(&self) -> Result<Queue, Ended> {
+        let (queue, is_new) = self.queue.create(self.durable)?;
+        if is_new {
+            super::complain(format_args!("ackward: made a new queue {}", self.queue.path().display()));
+        }
+        Ok(queue)
+    }
+
+    async fn lines(&self, path: &Path, clock: impl Clock) -> Result<(), Ended> {
         let Input { input, bytes } = Input::open(path)
             .map_err(|error| Ended::new(Exit::Usage, format_args!("{}: {error}", path.display())))?;
-        let (mut queue, _) = self.queue.create(self.durable)?;
+        let mut queue = self.open()?;
         let progress = progress(bytes);
         let mut lines = Lines::new(input);
         let mut counts = Counts::default();
         let max = usize::try_from(self.batch).unwrap_or(usize::MAX);
+        let mut pieces = Pieces::new(clock);
         loop {
             // A file never waits for a producer, so that its batches can be full ones.
             let batch = lines.batch(max, bytes.is_none()).map_err(|error| {
@@ -139,7 +151,7 @@ impl Enqueue {
             if batch.is_empty() {
                 break;
             }
-            self.batch(&mut queue, path, batch, &mut counts)?;
+            pieces.next(|| self.batch(&mut queue, path, batch, &mut counts)).await?;
             progress.set_position(lines.bytes());
         }
         progress.finish_and_clear();
@@ -262,5 +274,33 @@ fn progress(bytes: Option<u64>) -> ProgressBar {
     match ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes} {eta}") {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use clap::{Command, FromArgMatches};
+
+    use super::*;
+    use crate::cli::pieces::tests::{Fake, run};
+
+    /// A worker gets its turn after each transaction but the last.
+    #[test]
+    fn there_is_a_pause_between_two_transactions() {
+        let mut input = tempfile::NamedTempFile::new().unwrap();
+        for nth in 0..10 {
+            writeln!(input, "{{\"id\":\"job-{nth}\",\"qty\":1}}").unwrap();
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let queue = dir.path().join("queue.db");
+        let words = ["enqueue", "--queue", queue.to_str().unwrap(), "--batch", "4", "--json-lines"];
+        let words = words.iter().copied().chain(input.path().to_str());
+        let matches = Enqueue::augment_args(Command::new("enqueue")).get_matches_from(words);
+        let enqueue = Enqueue::from_arg_matches(&matches).unwrap();
+        let clock = Fake::default();
+        assert!(run(enqueue.lines(input.path(), clock.clone())).is_ok());
+        assert_eq!(clock.waits(), [20, 20]);
     }
 }

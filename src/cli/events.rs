@@ -105,7 +105,7 @@ fn fields(happening: &Happening<'_>, at_ms: Value) -> Map<String, Value> {
             put("waited_ms", (*waited_ms).into());
             put("tries", (*tries).into());
         }
-        Happening::QueueFailed { operation } => put("operation", (*operation).into()),
+        Happening::QueueFailed { operation, .. } => put("operation", (*operation).into()),
         _ => {}
     }
     fields

@@ -79,7 +79,13 @@ pub fn storage(path: &Path, error: &StorageError) -> Ended {
         (_, Some(ErrorCode::ReadOnly)) => {
             ": check the permissions of the file and its directory, and that it was not moved or replaced"
         }
+        (_, Some(ErrorCode::SystemIoFailure)) if error.is_failed_write() => {
+            ": check the disk, and whether the file may grow (ulimit -f, the largest file of its file system)"
+        }
         (_, Some(ErrorCode::DatabaseCorrupt)) => ": see what `ackward doctor` says, and restore a backup",
+        (StorageError::Row(_), _) => {
+            ": another program wrote it, and no claim takes it; see what `ackward doctor` says"
+        }
         (StorageError::Empty | StorageError::NoTables { .. }, _) => ": `ackward init` sets a queue file up",
         _ => "",
     };

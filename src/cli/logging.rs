@@ -4,9 +4,15 @@
 
 use std::env;
 use std::io::{self, IsTerminal};
+use std::sync::OnceLock;
 
 use clap::{Args, ValueEnum};
 use tracing::level_filters::LevelFilter;
+
+use super::service;
+
+/// What logging was started with.
+static IN_USE: OnceLock<(Format, LevelFilter)> = OnceLock::new();
 
 /// How logs are written.
 #[derive(Debug, Args)]
@@ -19,7 +25,7 @@ pub struct Logging {
     log: LevelFilter,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     Text,
     Json,
@@ -28,6 +34,8 @@ enum Format {
 impl Logging {
     /// Starts logging. Colours only on a terminal, and not where `NO_COLOR` is set.
     pub fn init(&self) {
+        // Called once.
+        let _ = IN_USE.set((self.log_format, self.log));
         let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(self.log)
@@ -36,6 +44,18 @@ impl Logging {
         match self.log_format {
             Format::Text => subscriber.init(),
             Format::Json => subscriber.json().init(),
+        }
+    }
+
+    /// Settings read anew that wait for the next start: warns of those that have changed.
+    pub fn warn_of_changes(&self) {
+        let Some((format, level)) = IN_USE.get() else { return };
+        for (has_changed, flag) in
+            [(*format != self.log_format, "--log-format"), (*level != self.log, "--log")]
+        {
+            if has_changed {
+                service::waits_for_start(flag);
+            }
         }
     }
 }

@@ -1,7 +1,5 @@
 //! `ackward prune`.
 
-use std::time::{Duration, Instant};
-
 use ackward::adapter::SystemClock;
 use ackward::port::Clock;
 use ackward::rules::{Millis, Timeout};
@@ -10,6 +8,7 @@ use clap::Args;
 
 use super::exit::Ended;
 use super::output::say;
+use super::pieces::Pieces;
 use super::queue_file::{Durable, QueueFile};
 use super::values::timeout;
 
@@ -45,17 +44,14 @@ pub struct Prune {
     json: bool,
 }
 
-/// The least pause between two transactions.
-const PAUSE_MIN: Duration = Duration::from_millis(20);
-
 impl Prune {
-    pub fn run(self) -> Result<(), Ended> {
+    pub async fn run(self) -> Result<(), Ended> {
         let now_ms = SystemClock.now()?.get();
         let span_ms = i64::try_from(self.older_than.duration().as_millis()).unwrap_or(i64::MAX);
         let before = Millis::new(now_ms.saturating_sub(span_ms).max(0))?;
         let options = PruneOptions { before, dead: self.dead, dry_run: self.dry_run };
         let mut queue = if self.dry_run { self.queue.look()? } else { self.queue.open(self.durable)? };
-        let jobs = self.pieces(&mut queue, &options)?;
+        let jobs = self.pieces(&mut queue, &options, SystemClock).await?;
         if self.json {
             say(serde_json::json!({ "pruned": jobs, "dry_run": self.dry_run, "before_ms": before.get() }));
         } else if self.dry_run {
@@ -66,23 +62,55 @@ impl Prune {
         Ok(())
     }
 
-    /// One short transaction after the other, and after each as long a pause: whoever waits for the lock looks for it now
-    /// and then only, and would hardly ever meet the moment between two that follow at once.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a command that does one thing has nothing else to do meanwhile"
-    )]
-    fn pieces(&self, queue: &mut Queue, options: &PruneOptions) -> Result<usize, Ended> {
+    /// One short transaction after the other. Who only looks holds nobody up, and makes no pauses.
+    async fn pieces(
+        &self,
+        queue: &mut Queue,
+        options: &PruneOptions,
+        clock: impl Clock,
+    ) -> Result<usize, Ended> {
         let (mut jobs, mut after) = (0, i64::MIN);
         let size = usize::try_from(self.batch).unwrap_or(usize::MAX);
+        let mut pieces = Pieces::new(clock);
         loop {
-            let began = Instant::now();
-            let piece = super::patient(|| queue.prune(options, after, size), |error| error.is_busy());
+            let mut piece = || super::patient(|| queue.prune(options, after, size), |error| error.is_busy());
+            let piece = if self.dry_run { piece() } else { pieces.next(piece).await };
             let Some(piece) = piece.map_err(|error| self.queue.failed(&error))? else { return Ok(jobs) };
             (jobs, after) = (jobs + piece.jobs, piece.last);
-            if !self.dry_run {
-                std::thread::sleep(began.elapsed().max(PAUSE_MIN));
-            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ackward::storage::{Durability, OpenOptions};
+    use clap::{Command, FromArgMatches};
+
+    use super::*;
+    use crate::cli::pieces::tests::{Fake, run};
+
+    /// A worker gets its turn after each transaction but the last; a dry run takes no lock, and makes no pause.
+    #[test]
+    fn there_is_a_pause_between_two_transactions() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("queue.db");
+        let mut queue = Queue::open(&path, &OpenOptions::new(Durability::Full)).unwrap();
+        let jobs = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10) \
+            INSERT INTO jobs SELECT i, 'job-' || i, 1, 'done', 1, 3, 1, 0, 500, NULL, NULL, NULL FROM n";
+        queue.connection().execute(jobs, []).unwrap();
+        let mut prune = |more: &[&str]| {
+            let words = ["prune", "--queue", path.to_str().unwrap(), "--older-than", "1d", "--batch", "4"];
+            let matches =
+                Prune::augment_args(Command::new("prune")).get_matches_from(words.iter().chain(more));
+            let prune = Prune::from_arg_matches(&matches).unwrap();
+            let before = Millis::new(1_000).unwrap();
+            let options = PruneOptions { before, dead: false, dry_run: prune.dry_run };
+            let clock = Fake::default();
+            let jobs = run(prune.pieces(&mut queue, &options, clock.clone())).map_err(|ended| ended.message);
+            (jobs, clock.waits())
+        };
+        assert_eq!(prune(&["--dry-run"]), (Ok(10), vec![]));
+        // Three of jobs, and the one that finds no more.
+        assert_eq!(prune(&[]), (Ok(10), vec![20, 20, 20]));
     }
 }

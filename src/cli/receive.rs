@@ -7,9 +7,12 @@ use std::path::PathBuf;
 use ackward::adapter::{SystemClock, ThreadLane, Threads};
 use ackward::port::{Blocking, Lane, Listener};
 use ackward::rules::Timeout;
-use ackward::shell::{Received, ReceiverExtras, ReceiverOptions, receive_observed};
+use ackward::shell::{
+    CommitFailed, OnAnswer, Received, ReceiverExtras, ReceiverOptions, RequestObserver, receive_observed,
+};
 use ackward::storage::{Durability, FileKind, Inbox, OpenOptions};
 use clap::Args;
+use hyper::header::HeaderMap;
 
 use super::exit::{Ended, Exit};
 use super::fault::EnvFault;
@@ -91,15 +94,22 @@ impl Receive {
     /// Receives, and goes on with the settings read anew after each SIGHUP. The listening socket stays open meanwhile:
     /// who connects then waits.
     pub async fn run(self) -> Result<(), Ended> {
-        let signals = Signals::new().map_err(|error| Ended::new(Exit::Failure, error))?;
-        let receiving = Receiving::new(self).await?;
+        let mut signals = Signals::new().map_err(|error| Ended::new(Exit::Failure, error))?;
+        let listener = Kept::listen(&self.listen).await.map_err(|error| {
+            Ended::new(Exit::Failure, format_args!("listening on {}: {error}", self.listen))
+        })?;
+        let Some(ready) = service::unless_stopped(&mut signals, self.prepare(None)).await? else {
+            self.report(Received::default());
+            return Ok(());
+        };
+        let receiving = Receiving::new(self, listener, ready)?;
         receiving.receive.greet(&receiving.listener.local_address());
         service::run(receiving, signals).await
     }
 
     /// Everything that can fail before a request is answered.
     async fn prepare(&self, before: Option<&Ready>) -> Result<Ready, Ended> {
-        let options = self.options()?;
+        let options = self.options().await?;
         let fault = EnvFault::from_env()?;
         files::local(&self.inbox, self.allow_network_fs)?;
         files::prepare(&self.inbox, FileKind::Inbox)?;
@@ -114,14 +124,19 @@ impl Receive {
         Ok(Ready { options, fault, identity, inbox, page, traces })
     }
 
-    fn options(&self) -> Result<ReceiverOptions, Ended> {
+    /// What the status page is about.
+    fn title(&self) -> String {
+        format!("Inbox {}", self.inbox.display())
+    }
+
+    async fn options(&self) -> Result<ReceiverOptions, Ended> {
         Ok(ReceiverOptions {
             head_timeout: self.head_timeout,
             body_timeout: self.body_timeout,
             grace: self.grace,
             connections_max: usize::try_from(self.connections_max).unwrap_or(usize::MAX),
             group_max: usize::try_from(self.group_max).unwrap_or(usize::MAX),
-            secrets: self.secrets.read()?,
+            secrets: self.secrets.read().await?,
             tolerance: self.tolerance.duration(),
         })
     }
@@ -163,19 +178,18 @@ struct Receiving {
     receive: Receive,
     ready: Ready,
     listener: Kept,
+    /// Where it was told to listen when it began to.
+    listening: String,
     board: Board,
     received: Cell<Received>,
 }
 
 impl Receiving {
-    async fn new(receive: Receive) -> Result<Self, Ended> {
-        let listener = Kept::listen(&receive.listen).await.map_err(|error| {
-            Ended::new(Exit::Failure, format_args!("listening on {}: {error}", receive.listen))
-        })?;
-        let ready = receive.prepare(None).await?;
+    fn new(receive: Receive, listener: Kept, ready: Ready) -> Result<Self, Ended> {
         let metrics = ReceiveMetrics::new().map_err(|error| Ended::new(Exit::Failure, error))?;
-        let board = Board::new(format!("Inbox {}", receive.inbox.display()), Metrics::Receive(metrics));
-        Ok(Self { receive, ready, listener, board, received: Cell::default() })
+        let board = Board::new(receive.title(), Metrics::Receive(metrics));
+        let listening = receive.listen.clone();
+        Ok(Self { receive, ready, listener, listening, board, received: Cell::default() })
     }
 }
 
@@ -183,13 +197,17 @@ impl Service for Receiving {
     async fn take(&mut self, command: Command) -> Result<(), Ended> {
         let Command::Receive(receive) = command else { return Ok(()) };
         let ready = receive.prepare(Some(&self.ready)).await?;
+        if receive.listen != self.listening {
+            service::waits_for_start("--listen");
+        }
+        self.board.about(receive.title());
         self.receive = *receive;
         mem::replace(&mut self.ready, ready).inbox.close().await;
         Ok(())
     }
 
     async fn once(&self, signals: &mut Signals) -> Result<Why, Ended> {
-        let Self { receive, ready, listener, board, received } = self;
+        let Self { receive, ready, listener, board, received, .. } = self;
         let Ready { options, fault, identity, inbox, page, traces } = ready;
         let watch = Watch {
             path: &receive.inbox,
@@ -199,7 +217,8 @@ impl Service for Receiving {
         };
         let receiving = until_told(&watch, signals, async |told| {
             let (listener, fault) = (listener.clone(), fault.clone());
-            let extras = ReceiverExtras { received, observer: traces.receiver() };
+            let observer = Observers { board, traces: traces.receiver() };
+            let extras = ReceiverExtras { received, observer: &observer };
             receive_observed(listener, inbox, &SystemClock, options, fault, traces.noting(told), extras)
                 .await;
         });
@@ -218,5 +237,21 @@ impl Service for Receiving {
                         tells a repeat from a new event";
         let cut = (received.cut > 0).then_some("requests were");
         service::ended(why, &self.receive.inbox, replaced, cut)
+    }
+}
+
+/// The board hears of commits, traces of requests.
+struct Observers<'a> {
+    board: &'a Board,
+    traces: &'a dyn RequestObserver,
+}
+
+impl RequestObserver for Observers<'_> {
+    fn began(&self, headers: &HeaderMap) -> Option<OnAnswer> {
+        self.traces.began(headers)
+    }
+
+    fn committed(&self, commit: Result<(), CommitFailed<'_>>) {
+        self.board.committed(commit);
     }
 }

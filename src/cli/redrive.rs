@@ -3,13 +3,14 @@
 use ackward::adapter::SystemClock;
 use ackward::port::Clock;
 use ackward::rules::{Name, Reason, Status, Ttl};
-use ackward::storage::{JobFilter, JobRow, LeaseQueue, Queue, RedriveError, all_or_busy};
+use ackward::storage::{JobFilter, JobRow, LeaseQueue, Queue, RedriveError, StorageError, all_or_busy};
 use clap::Args;
 use rusqlite::types::Value;
 
 use super::exit::{Ended, Exit};
 use super::fault::EnvFault;
 use super::output::{plain, say};
+use super::pieces::Pieces;
 use super::queue_file::{Durable, QueueFile};
 use super::values::{id, note, reason, ttl};
 
@@ -59,7 +60,7 @@ pub struct Redrive {
 const BATCH: usize = 200;
 
 impl Redrive {
-    pub fn run(self) -> Result<(), Ended> {
+    pub async fn run(self) -> Result<(), Ended> {
         let mut fault = EnvFault::from_env()?;
         let mut queue = if self.dry_run { self.queue.look()? } else { self.queue.open(self.durable)? };
         match &self.id {
@@ -72,7 +73,7 @@ impl Redrive {
                 self.say_one(id, "redriven");
                 Ok(())
             }
-            None => self.all(&mut queue, &mut fault),
+            None => self.all(&mut queue, &mut fault, SystemClock).await,
         }
     }
 
@@ -93,7 +94,8 @@ impl Redrive {
     }
 
     /// Every dead job that the filters let through, piece by piece.
-    fn all(&self, queue: &mut Queue, fault: &mut EnvFault) -> Result<(), Ended> {
+    async fn all(&self, queue: &mut Queue, fault: &mut EnvFault, clock: impl Clock) -> Result<(), Ended> {
+        let mut pieces = Pieces::new(clock);
         let filter =
             JobFilter { status: Some(Status::Dead), reason: self.reason, id_prefix: self.id_prefix.clone() };
         let mut left = usize::try_from(self.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
@@ -111,7 +113,7 @@ impl Redrive {
                 redriven += ids.len();
                 continue;
             }
-            let done = self.piece(queue, &ids, fault)?;
+            let done = pieces.next(|| self.piece(queue, &ids, fault)).await?;
             (redriven, skipped) = (redriven + done, skipped + ids.len() - done);
         }
         if self.json {
@@ -130,10 +132,15 @@ impl Redrive {
         let mut redriven = 0;
         let piece = || all_or_busy(queue.redrive_many(ids, now, self.ttl, &self.note, fault));
         let answers = super::patient(piece, |_| true);
-        for answer in answers.unwrap_or_else(|busy| busy) {
+        for (id, answer) in ids.iter().zip(answers.unwrap_or_else(|busy| busy)) {
             match answer {
                 Ok(()) => redriven += 1,
                 Err(RedriveError::NotDead { .. } | RedriveError::NoSuchJob { .. }) => {}
+                Err(RedriveError::Storage(StorageError::Row(invalid))) => {
+                    super::complain(format_args!(
+                        "ackward: job {id} is passed over, no claim would take it: {invalid}"
+                    ));
+                }
                 Err(error) => return Err(self.ended(&error)),
             }
         }

@@ -69,12 +69,41 @@ pub async fn run(mut service: impl Service, mut signals: Signals) -> Result<(), 
             return service.end(why).await;
         }
         let taken = match super::parse() {
-            Ok(anew) => service.take(anew.command).await.map_err(|ended| ended.message),
+            Ok(anew) => {
+                // Reading a secret may take as long as somebody takes to write it.
+                let taken = unless_stopped(&mut signals, service.take(anew.command)).await;
+                if let Ok(None) = taken {
+                    return service.end(Why::Stop).await;
+                }
+                if taken.is_ok() {
+                    anew.logging.warn_of_changes();
+                }
+                taken.map_err(|ended| ended.message)
+            }
             Err(refused) => Err(refused.message()),
         };
         if let Err(error) = taken {
             tracing::error!(error, "the settings are refused, the old ones stay");
         }
+    }
+}
+
+/// Says that a setting was changed to no effect for now.
+pub fn waits_for_start(flag: &str) {
+    tracing::warn!(
+        "{flag} has changed, and takes effect with the next start only: until then the old one stays"
+    );
+}
+
+/// The end of what comes before a run; `None` where a signal to end came first.
+pub async fn unless_stopped<T>(
+    signals: &mut Signals,
+    preparing: impl Future<Output = Result<T, Ended>>,
+) -> Result<Option<T>, Ended> {
+    tokio::select! {
+        biased;
+        () = signals.stop() => Ok(None),
+        prepared = preparing => prepared.map(Some),
     }
 }
 

@@ -35,6 +35,11 @@ impl Signals {
         })
     }
 
+    /// Waits for one that ends. A wish to read the settings anew is passed over.
+    pub async fn stop(&mut self) {
+        while self.next().await != Wish::Stop {}
+    }
+
     /// Waits for the next one. Where several have come, the one that ends counts.
     pub async fn next(&mut self) -> Wish {
         poll_fn(|context| {

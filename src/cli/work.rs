@@ -97,8 +97,12 @@ pub struct Work {
 impl Work {
     /// Works, and goes on with the settings read anew after each SIGHUP.
     pub async fn run(self) -> Result<(), Ended> {
-        let signals = Signals::new().map_err(|error| Ended::new(Exit::Failure, error))?;
-        service::run(Working::new(self).await?, signals).await
+        let mut signals = Signals::new().map_err(|error| Ended::new(Exit::Failure, error))?;
+        let Some(ready) = service::unless_stopped(&mut signals, self.prepare(None)).await? else {
+            self.report(Worked::default());
+            return Ok(());
+        };
+        service::run(Working::new(self, ready)?, signals).await
     }
 
     /// Everything that can fail before a job is touched.
@@ -111,7 +115,7 @@ impl Work {
         let sending = HttpSenderOptions {
             target: self.url.clone(),
             timeout: self.timeout,
-            secrets: self.secrets.read()?,
+            secrets: self.secrets.read().await?,
         };
         let network = if self.url.is_https() { Net::tls()? } else { Net::Plain };
         let fault = EnvFault::from_env()?;
@@ -119,6 +123,11 @@ impl Work {
         let page = self.status.prepare(before.map(|ready| &ready.page)).await?;
         let traces = self.traces.prepare(before.map(|ready| &ready.traces))?;
         Ok(Ready { options, identity, sending, network, fault, events, page, traces })
+    }
+
+    /// What the status page is about.
+    fn title(&self) -> String {
+        format!("Queue {}", self.queue.path().display())
     }
 
     fn slots(&self) -> usize {
@@ -197,11 +206,9 @@ struct Working {
 }
 
 impl Working {
-    async fn new(work: Work) -> Result<Self, Ended> {
-        let ready = work.prepare(None).await?;
+    fn new(work: Work, ready: Ready) -> Result<Self, Ended> {
         let metrics = WorkMetrics::new().map(Rc::new).map_err(|error| Ended::new(Exit::Failure, error))?;
-        let title = format!("Queue {}", work.queue.path().display());
-        let board = Board::new(title, Metrics::Work(Rc::clone(&metrics)));
+        let board = Board::new(work.title(), Metrics::Work(Rc::clone(&metrics)));
         Ok(Self { work, ready, metrics, board, worked: Cell::default() })
     }
 
@@ -217,7 +224,7 @@ impl Working {
         let sender = HttpSender::new(network, SystemClock, sending.clone()).traced(traces.header());
         let senders = vec![sender; work.slots()];
         let metrics = page.is_served().then_some(&*self.metrics);
-        let observer = Observers { metrics, events: events.as_ref(), traces: traces.worker() };
+        let observer = Observers { metrics, board, events: events.as_ref(), traces: traces.worker() };
         let batch = usize::try_from(work.batch).unwrap_or(usize::MAX);
         let extras = Extras { batch, observer: &observer, worked: &self.worked };
         tracing::info!(
@@ -245,6 +252,7 @@ impl Service for Working {
     async fn take(&mut self, command: Command) -> Result<(), Ended> {
         let Command::Work(work) = command else { return Ok(()) };
         self.ready = work.prepare(Some(&self.ready)).await?;
+        self.board.about(work.title());
         self.work = *work;
         Ok(())
     }
@@ -270,9 +278,10 @@ impl Service for Working {
 /// Slots where nothing is said.
 const SLOTS: u32 = 4;
 
-/// Metrics, event log and traces, where anybody reads them.
+/// Board, and metrics, event log and traces where anybody reads them.
 struct Observers<'a> {
     metrics: Option<&'a WorkMetrics>,
+    board: &'a Board,
     events: Option<&'a Events>,
     traces: Option<&'a dyn Observer>,
 }
@@ -282,6 +291,7 @@ impl Observer for Observers<'_> {
         if let Some(metrics) = self.metrics {
             metrics.saw(happening);
         }
+        self.board.saw(happening);
         if let Some(events) = self.events {
             events.saw(happening);
         }

@@ -23,7 +23,7 @@ use crate::storage::{Accepted, Arrival, EventInbox};
 use group::Group;
 use refusal::Refusal;
 
-pub use observer::{Answer, OnAnswer, RequestObserver};
+pub use observer::{Answer, CommitFailed, OnAnswer, RequestObserver};
 
 /// How a receiver goes about it.
 #[derive(Debug, Clone)]
@@ -90,7 +90,7 @@ where
 pub struct ReceiverExtras<'a> {
     /// What is done is added to this while it is done: to what was done before, where it goes on.
     pub received: &'a Cell<Received>,
-    /// Is told of each request.
+    /// Is told of each request and each commit.
     pub observer: &'a dyn RequestObserver,
 }
 
@@ -121,7 +121,7 @@ pub async fn receive_observed<I, L, C, F>(
     tokio::select! {
         biased;
         cut = serving => receiver.count(|received| received.cut += cut as u64),
-        never = receiver.group.commit(inbox, options.group_max.max(1), fault) => match never {},
+        never = receiver.group.commit(inbox, options.group_max.max(1), fault, extras.observer) => match never {},
     }
 }
 

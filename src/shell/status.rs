@@ -15,6 +15,7 @@ use hyper::http::uri::Authority;
 use hyper::{Method, Request, StatusCode};
 
 use super::http_server::{Reply, ServerLimits, serve};
+use super::wait::yield_now;
 use crate::port::{Clock, Listener};
 
 /// What a browser may do with a page: load script, style and data from here, nothing else from anywhere.
@@ -50,11 +51,14 @@ pub async fn serve_status(
     names: &[String],
     shutdown: impl Future<Output = ()>,
 ) {
-    let answer = |request| answer(pages, names, request);
+    let answer = |request: Request<Incoming>| answer(pages, names, request);
     serve(listener, clock, limits, shutdown.shared(), || {}, answer).await;
 }
 
-async fn answer(pages: &impl Pages, names: &[String], request: Request<Incoming>) -> Reply {
+async fn answer<B>(pages: &impl Pages, names: &[String], request: Request<B>) -> Reply {
+    // A page is there at once, and so would be those of all the requests that one connection has sent ahead: between
+    // two of them the other connections have their turn, and whatever else the process is for.
+    yield_now().await;
     if !is_meant(&request, names) {
         let what =
             "Host is neither an IP address, nor localhost, nor a name that this page was told to go by\n";
@@ -80,7 +84,19 @@ fn is_meant<B>(request: &Request<B>, names: &[String]) -> bool {
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
     let Ok(host) = Authority::try_from(host.as_bytes()) else { return false };
     let target = request.uri().authority();
-    is_ours(&host, names) && target.is_none_or(|target| is_ours(target, names))
+    [Some(&host), target]
+        .into_iter()
+        .flatten()
+        .all(|authority| is_plain(authority) && is_ours(authority, names))
+}
+
+/// Host and port, no more (RFC 9110, 7.2), the port a number up to 65535, or left out.
+fn is_plain(authority: &Authority) -> bool {
+    let port = authority.as_str().strip_prefix(authority.host());
+    let digits = port.and_then(|port| if port.is_empty() { Some("") } else { port.strip_prefix(':') });
+    digits.is_some_and(|digits| {
+        digits.is_empty() || digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<u16>().is_ok()
+    })
 }
 
 fn is_ours(authority: &Authority, names: &[String]) -> bool {
@@ -110,7 +126,28 @@ fn reply(status: StatusCode, content_type: &'static str, body: String) -> Reply 
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
+
+    struct NoPages;
+
+    impl Pages for NoPages {
+        async fn page(&self, _path: &str) -> Option<Page> {
+            None
+        }
+    }
+
+    /// Whoever sends a thousand requests ahead and reads no reply holds up nobody.
+    #[test]
+    fn before_each_answer_others_have_their_turn() {
+        for host in ["localhost", "evil.example"] {
+            let request = Request::get("/").header(HOST, host).body(()).unwrap();
+            let mut answer = pin!(answer(&NoPages, &[], request));
+            assert!(answer.as_mut().now_or_never().is_none(), "not at the first poll");
+            assert!(answer.now_or_never().is_some(), "and then at once");
+        }
+    }
 
     /// IP addresses, localhost and the names given; whatever else a name could look like is somebody else's.
     #[test]
@@ -131,6 +168,8 @@ mod tests {
             "10.1.2.3",
             "localhost:1",
             "LocalHost",
+            "localhost:",
+            "localhost:65535",
             "OPS.example:80",
         ] {
             assert!(is_meant(&[host], "/"), "{host}");
@@ -146,6 +185,16 @@ mod tests {
             "localhost, evil.example",
             "http://127.0.0.1",
             "[evil]",
+            "evil@localhost",
+            "evil:secret@localhost:1",
+            "@localhost",
+            "localhost@",
+            "localhost:65536",
+            "localhost:99999999",
+            "localhost:x",
+            "localhost:+1",
+            "localhost:1:1",
+            "[::1]x",
         ] {
             assert!(!is_meant(&[host], "/"), "{host}");
         }
@@ -153,6 +202,7 @@ mod tests {
         assert!(
             is_meant(&["localhost"], "http://localhost/")
                 && !is_meant(&["localhost"], "http://evil.example/")
+                && !is_meant(&["localhost"], "http://evil@localhost/")
         );
     }
 }

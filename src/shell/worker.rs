@@ -27,7 +27,7 @@ use crate::rules::{Jitter, Lease, Limits, Name, RetryPolicy, Timeout};
 use crate::storage::{LeaseQueue, StorageError};
 use desk::{Desk, Papers};
 use shared_lane::SharedLane;
-use slot::Slot;
+use slot::{Slot, Troubles};
 use turn::Turn;
 
 pub use observer::{Happening, NoObserver, Observer};
@@ -96,7 +96,8 @@ pub struct Worked {
 /// Dropping the future leaves the jobs that are being sent leased.
 ///
 /// Nothing but the opening of the queue makes it fail: whatever goes wrong later is logged and tried again, more
-/// and more slowly, up to once a second.
+/// and more slowly, up to once a second. What goes wrong again and again is logged once a minute, with how many
+/// failures were left out, and so is its end.
 ///
 /// # Errors
 /// [`StorageError`] where the queue could not be opened; nothing was claimed.
@@ -160,6 +161,7 @@ where
     let shutdown = shutdown.shared();
     let (clock, fault) = (&worker.clock, &worker.fault);
     let turn = Turn::new(clock, jitter, observer);
+    let troubles = Troubles::default();
     let desk = lanes.first().filter(|_| batch > 1).map(|lane| Desk {
         clock,
         fault,
@@ -177,8 +179,9 @@ where
         .into_iter()
         .zip(lanes)
         .map(|(sender, lane)| {
-            let (desk, turn) = (desk.as_ref(), &turn);
-            let slot = Slot { clock, fault, options, jitter, wake, observer, turn, lane, desk, worked };
+            let (desk, turn, troubles) = (desk.as_ref(), &turn, &troubles);
+            let slot =
+                Slot { clock, fault, options, jitter, wake, observer, turn, troubles, lane, desk, worked };
             slot.work(sender, shutdown.clone())
         })
         .collect();

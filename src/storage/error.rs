@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rusqlite::ErrorCode;
 
-use super::{ClaimError, EnqueueError, FinishError, RedriveError};
+use super::{AcceptError, ClaimError, EnqueueError, FinishError, RedriveError};
 use crate::rules::Invalid;
 
 /// SQLite refused or failed; unless said otherwise nothing has changed and no transaction is open.
@@ -82,6 +82,19 @@ impl StorageError {
         move || Self::Shared(Arc::clone(&shared))
     }
 
+    /// Whether the system refused to write, other than for want of room on the disk: where the file is as large as the
+    /// process or the file system allows (EFBIG), or where the disk is out of order. SQLite does not tell which.
+    #[must_use]
+    pub fn is_failed_write(&self) -> bool {
+        match self {
+            Self::Sqlite(error) | Self::CommitUnknown(error) | Self::WalInUse(error) => error
+                .sqlite_error()
+                .is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_WRITE),
+            Self::Shared(error) => error.is_failed_write(),
+            _ => false,
+        }
+    }
+
     /// Whether the disk is full.
     #[must_use]
     pub fn is_full(&self) -> bool {
@@ -118,7 +131,7 @@ macro_rules! may_be_busy {
     };
 }
 
-may_be_busy!(EnqueueError, ClaimError, FinishError, RedriveError);
+may_be_busy!(AcceptError, EnqueueError, ClaimError, FinishError, RedriveError);
 
 #[cfg(test)]
 mod tests {

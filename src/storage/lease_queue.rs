@@ -297,7 +297,8 @@ pub enum RedriveError {
     /// A hook injected an error.
     #[error(transparent)]
     Hook(#[from] Injected),
-    /// SQLite failed.
+    /// SQLite failed; or, as [`StorageError::Row`], the job's row breaks a range in a column that it would keep (M12), so that
+    /// no claim would ever take it: mend the row, or leave the job dead.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }

@@ -75,7 +75,7 @@ impl Queue {
     /// # Errors
     /// [`StorageError`].
     pub fn bad_rows(&self, max: usize) -> Result<Vec<BadRow>, StorageError> {
-        row::find_bad(&self.connection, max)
+        Ok(row::JOBS.find_bad(&self.connection, max)?.0)
     }
 
     /// Jobs as they are stored, by seq from after `after` on, at most `max` of them; only those that `filter`

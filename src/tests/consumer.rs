@@ -9,6 +9,7 @@ mod process;
 mod proxy;
 #[path = "consumer/python.rs"]
 mod python;
+mod watchdog;
 
 use std::io::{BufRead, Read, Write};
 use std::net::TcpListener;

@@ -6,7 +6,7 @@
 use std::fs;
 use std::future::{Future, poll_fn};
 use std::io::{self, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
 use std::process::{Command, Stdio};
@@ -40,7 +40,7 @@ fn unit_mismatch_a_lease_of_20s_lasts_twenty_seconds() {
         "--timeout",
         "30",
     ]));
-    let _held = silent.accept().unwrap();
+    let _held = accept(&silent);
     let (until_ms, answered_ms): (i64, i64) =
         (number(&home, "SELECT lease_until FROM jobs WHERE status = 'leased'"), now_ms());
     assert!((asked_ms + 20_000..=answered_ms + 20_000).contains(&until_ms), "{asked_ms} {until_ms}");
@@ -202,12 +202,13 @@ fn leak_on_cancel_ten_sends_given_up_and_the_eleventh_succeeds() {
     let target = Target::parse(&format!("http://{}/jobs", listener.local_addr().unwrap())).unwrap();
     let peer = thread::spawn(move || {
         for _ in 0..10 {
-            let (mut stream, _) = listener.accept().unwrap();
+            let mut stream = accept(&listener);
             stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
             // The end of the stream: whoever gave up has closed it.
             stream.read_to_end(&mut Vec::new()).map(drop).or_else(reset).unwrap();
         }
-        let (mut stream, _) = listener.accept().unwrap();
+        let mut stream = accept(&listener);
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let mut request = [0; 4096];
         assert!(stream.read(&mut request).unwrap() > 0);
         let reply =
@@ -254,6 +255,22 @@ impl AsyncRead for Pieces {
             self.pieces.insert(0, rest);
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+/// The next connection, which must come.
+fn accept(listener: &TcpListener) -> TcpStream {
+    listener.set_nonblocking(true).unwrap();
+    let until = Instant::now() + Duration::from_secs(120);
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false).unwrap();
+                return stream;
+            }
+            Err(error) => assert!(Instant::now() < until, "nobody connects: {error}"),
+        }
+        thread::sleep(Duration::from_millis(5));
     }
 }
 

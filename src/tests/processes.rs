@@ -5,6 +5,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests start processes and wait for them in real time")]
 
+mod watchdog;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -21,6 +23,8 @@ use ackward::storage::{Durability, Inbox, LeaseQueue, OpenOptions, Queue};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use tempfile::TempDir;
+
+use watchdog::Watchdog;
 
 /// What a child is to do.
 const ROLE: &str = "ACKWARD_TEST_ROLE";
@@ -75,7 +79,9 @@ fn q58_of_two_processes_exactly_one_gets_the_only_job() {
         }
         fs::write(home.path().join("go"), "").unwrap();
         for racer in &mut racers {
+            let watchdog = Watchdog::new(racer, Duration::from_secs(120));
             assert!(racer.wait().unwrap().success());
+            watchdog.has_slept("a racer");
         }
         let mut results: Vec<_> = ["a", "b"]
             .iter()

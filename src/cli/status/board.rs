@@ -4,14 +4,15 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::error::Error;
 use std::rc::Rc;
 use std::time::Duration;
 
 use ackward::adapter::{SystemClock, Threads};
 use ackward::port::{Blocking, Clock, Lane};
 use ackward::rules::{Millis, Status};
-use ackward::shell::{Page, Pages, Received};
-use ackward::storage::{Depth, Inbox, JobFilter, JobRow, Queue, Stats, StorageError, Totals};
+use ackward::shell::{CommitFailed, Happening, Observer, Page, Pages, Received};
+use ackward::storage::{Depth, Finished, Inbox, JobFilter, JobRow, Queue, Stats, StorageError, Totals};
 
 use super::metrics::{ReceiveMetrics, WorkMetrics};
 use super::page::{SCRIPT, STYLE, html};
@@ -24,7 +25,7 @@ const SAMPLES_MAX: usize = 1_800;
 const COUNT_SHARE: u32 = 20;
 /// The longest time between two whole counts.
 const COUNT_EVERY_MAX: Duration = Duration::from_secs(60);
-/// How old the last look may be before nothing counts as ready, in ms.
+/// How old the last look may be before nothing counts as ready, and a failure to write for it to count, in ms.
 const STALE_MS: i64 = 15_000;
 /// Rows that the page lists.
 const LISTED_MAX: usize = 50;
@@ -60,13 +61,20 @@ pub enum Metrics {
     Receive(ReceiveMetrics),
 }
 
+/// The last thing that was to be written, and could not be.
+struct Failing {
+    why: String,
+    at_ms: i64,
+}
+
 /// The board of one process.
 pub struct Board {
-    title: String,
+    title: RefCell<String>,
     metrics: Metrics,
     samples: RefCell<VecDeque<Sample>>,
     counts: RefCell<Counts>,
     trouble: RefCell<Option<String>>,
+    failing: RefCell<Option<Failing>>,
     looked_ms: Cell<i64>,
     stopping: Cell<bool>,
 }
@@ -74,19 +82,52 @@ pub struct Board {
 impl Board {
     pub fn new(title: String, metrics: Metrics) -> Self {
         Self {
-            title,
+            title: RefCell::new(title),
             metrics,
             samples: RefCell::default(),
             counts: RefCell::new(Counts::None),
             trouble: RefCell::default(),
+            failing: RefCell::default(),
             looked_ms: Cell::new(0),
             stopping: Cell::new(false),
         }
     }
 
+    /// What it is about from now on. Nothing that was counted in another file stays.
+    pub fn about(&self, title: String) {
+        if *self.title.borrow() == title {
+            return;
+        }
+        *self.title.borrow_mut() = title;
+        *self.counts.borrow_mut() = Counts::None;
+        self.samples.take();
+        self.failing.take();
+    }
+
     /// From now on, or no longer, nothing new is begun.
     pub fn set_stopping(&self, stopping: bool) {
         self.stopping.set(stopping);
+    }
+
+    /// Something could not be written: no reason to be ready, until something is, or nothing has failed for a while.
+    /// Whoever is asked for nothing while it is not ready would never find out that it could be.
+    fn write_failed(&self, what: &str, error: &dyn Error) {
+        *self.failing.borrow_mut() =
+            Some(Failing { why: format!("{what} failed: {error}"), at_ms: now().get() });
+    }
+
+    /// The receiver has committed, or could not.
+    pub fn committed(&self, commit: Result<(), CommitFailed<'_>>) {
+        match commit {
+            Ok(()) => self.written(),
+            Err(CommitFailed { error, is_busy: false }) => self.write_failed("accept", error),
+            Err(CommitFailed { is_busy: true, .. }) => {}
+        }
+    }
+
+    /// Something was written.
+    fn written(&self) {
+        self.failing.take();
     }
 
     /// Looks at a queue file for ever. It is opened anew after a failure.
@@ -210,12 +251,20 @@ impl Board {
 
     fn view(&self) -> View {
         View {
-            title: self.title.clone(),
+            title: self.title.borrow().clone(),
             at_ms: self.looked_ms.get(),
-            trouble: self.trouble.borrow().clone(),
+            trouble: self.trouble(),
             samples: self.samples.borrow().iter().copied().collect(),
             counts: self.counts.borrow().clone(),
         }
+    }
+
+    /// What looking at the file or writing to it fails of.
+    fn trouble(&self) -> Option<String> {
+        let failing = self.failing.borrow();
+        let is_fresh = |failing: &&Failing| (0..=STALE_MS).contains(&(now().get() - failing.at_ms));
+        let failing = || failing.as_ref().filter(is_fresh).map(|failing| failing.why.clone());
+        self.trouble.borrow().clone().or_else(failing)
     }
 
     /// Why nothing should be sent here, if so.
@@ -223,8 +272,8 @@ impl Board {
         if self.stopping.get() {
             return Some("stopping".into());
         }
-        if let Some(trouble) = self.trouble.borrow().as_ref() {
-            return Some(trouble.clone());
+        if let Some(trouble) = self.trouble() {
+            return Some(trouble);
         }
         let is_old = now().get() - self.looked_ms.get() > STALE_MS;
         is_old.then(|| "the file has not been looked at lately".into())
@@ -255,6 +304,20 @@ impl Board {
             "at_ms": view.at_ms, "trouble": view.trouble, "counts": counts, "depth": samples
         })
         .to_string()
+    }
+}
+
+impl Observer for Board {
+    fn saw(&self, happening: &Happening<'_>) {
+        match happening {
+            Happening::QueueFailed { operation, error, is_busy: false } => {
+                self.write_failed(operation, error)
+            }
+            Happening::Claimed { .. } | Happening::Finished { finished: Finished::Now(_), .. } => {
+                self.written()
+            }
+            _ => {}
+        }
     }
 }
 

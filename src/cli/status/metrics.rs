@@ -165,7 +165,7 @@ impl Observer for WorkMetrics {
                 let waited_ms = u32::try_from((*waited_ms).max(0)).unwrap_or(u32::MAX);
                 self.lock_wait.observe(f64::from(waited_ms) / 1_000.0);
             }
-            Happening::QueueFailed { operation } => self.failures.with_label_values(&[operation]).inc(),
+            Happening::QueueFailed { operation, .. } => self.failures.with_label_values(&[operation]).inc(),
             _ => {}
         }
     }

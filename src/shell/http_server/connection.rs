@@ -14,7 +14,7 @@ use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::heads::{Framing, Framings, Heads};
 use super::{Reply, TwoLengths};
@@ -61,19 +61,22 @@ where
             request.extensions_mut().insert(TwoLengths);
         }
         let answer = answer(request);
-        let phase = &phase;
+        let (phase, framings) = (&phase, &framings);
         Box::pin(async move {
             let mut reply = answer.await;
             if !matches!(framing, Some(Framing::Length(_))) {
                 reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             phase.answering.set(false);
+            framings.answered();
             phase.answered.set(phase.answered.get() + 1);
             Ok::<_, Infallible>(reply)
         })
     });
     let mut connection = http1::Builder::new()
         .auto_date_header(false)
+        // Whoever sends nothing more may still want the answers to what was sent.
+        .half_close(true)
         .max_buf_size(BUFFER_BYTES_MAX)
         .serve_connection(TokioIo::new(Heads::new(stream, BUFFER_BYTES_MAX, &framings)), service);
     let mut stopping = false;
@@ -102,7 +105,9 @@ where
             Step::TimedOut => return Err(ServeError::HeadTimeout),
         }
     };
-    linger(connection.into_parts().io.into_inner().into_inner(), clock).await;
+    let stream = connection.into_parts().io.into_inner().into_inner();
+    let last = if framings.is_too_long() { TOO_LONG } else { "" };
+    linger(stream, last, clock).await;
     Ok(ended?)
 }
 
@@ -119,11 +124,18 @@ enum Step {
     TimedOut,
 }
 
-/// Ends a connection: the reply's end is sent, and what still comes is read and dropped, within limits.
-async fn linger(mut stream: impl Stream, clock: &impl Clock) {
+/// The answer to a request whose body is too long for hyper to count: it never gets to see it.
+const TOO_LONG: &str = "HTTP/1.1 413 Payload Too Large\r\ncontent-type: application/json\r\nconnection: close\r\n\
+    content-length: 60\r\n\r\n{\"error\":\"body-too-large\",\"message\":\"the body is too large\"}";
+
+/// Ends a connection: `last` and the reply's end are sent, and what still comes is read and dropped, within limits.
+async fn linger(mut stream: impl Stream, last: &str, clock: &impl Clock) {
     let Ok(limit) = Timeout::from_seconds(LINGER.as_secs_f64()) else { return };
     let rest = async {
-        tokio::io::AsyncWriteExt::shutdown(&mut stream).await?;
+        if !last.is_empty() {
+            stream.write_all(last.as_bytes()).await?;
+        }
+        stream.shutdown().await?;
         let mut rest = stream.take(LINGER_BYTES_MAX);
         let mut buffer = [0; 4096];
         while rest.read(&mut buffer).await? > 0 {}

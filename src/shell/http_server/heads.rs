@@ -1,10 +1,13 @@
 //! Reads along what a connection's peer sends, up to each request's head: hyper takes Content-Length away where
 //! Transfer-Encoding stands beside it (RFC 9112, 6.3), so that nobody after it can tell.
 //!
+//! A Content-Length beyond what hyper can count to is not passed on: hyper would answer it as a head that is too large,
+//! and without a body.
+//!
 //! Heads are read by the parser that hyper has. What comes after a body in chunks is not looked at: the connection must
 //! be closed then.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
@@ -14,6 +17,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The most header fields of a head; hyper refuses more.
 const HEADERS_MAX: usize = 100;
+/// The longest body that hyper can count, in bytes.
+const LENGTH_MAX: u64 = u64::MAX - 2;
+const LENGTH_TOO_LONG: u64 = LENGTH_MAX + 1;
 
 /// How the length of a request's body is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,12 +34,33 @@ pub(super) enum Framing {
 
 /// The framing of each request whose head has come and that is not answered yet.
 #[derive(Debug, Default)]
-pub(super) struct Framings(RefCell<VecDeque<Framing>>);
+pub(super) struct Framings {
+    heads: RefCell<VecDeque<Framing>>,
+    /// Requests that have been handed out and not been answered.
+    answering: Cell<usize>,
+    is_too_long: Cell<bool>,
+}
 
 impl Framings {
     /// That of the request that is answered next.
     pub(super) fn next(&self) -> Option<Framing> {
-        self.0.borrow_mut().pop_front()
+        self.answering.set(self.answering.get() + 1);
+        self.heads.borrow_mut().pop_front()
+    }
+
+    /// The request that was handed out last has its answer.
+    pub(super) fn answered(&self) {
+        self.answering.set(self.answering.get() - 1);
+    }
+
+    /// Whether a request that has come has no answer yet.
+    fn is_any_open(&self) -> bool {
+        self.answering.get() > 0 || !self.heads.borrow().is_empty()
+    }
+
+    /// Whether the connection ends because of a head whose body would be too long to count.
+    pub(super) const fn is_too_long(&self) -> bool {
+        self.is_too_long.get()
     }
 }
 
@@ -61,11 +88,21 @@ impl<S: AsyncRead + Unpin> AsyncRead for Heads<'_, S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let too_long = || Poll::Ready(Err(io::Error::other("a Content-Length beyond all counting")));
+        if self.framings.is_too_long() {
+            // An error here would take the answers that are still to come with it. Each of them is a reason to ask again.
+            return if self.framings.is_any_open() { Poll::Pending } else { too_long() };
+        }
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         let Self { scan, framings, .. } = &mut *self;
-        scan.take(&buffer.filled()[before..], &mut framings.0.borrow_mut());
-        read
+        let Some(kept) = scan.take(&buffer.filled()[before..], &mut framings.heads.borrow_mut()) else {
+            return read;
+        };
+        // What came before that head is a matter of its own.
+        framings.is_too_long.set(true);
+        buffer.set_filled(before + kept);
+        if kept == 0 { too_long() } else { read }
     }
 }
 
@@ -116,10 +153,12 @@ enum Place {
 }
 
 impl Scan {
-    fn take(&mut self, mut bytes: &[u8], framings: &mut VecDeque<Framing>) {
+    /// Where a head has a body that is too long to count: how many of these bytes stand before that head.
+    fn take(&mut self, all: &[u8], framings: &mut VecDeque<Framing>) -> Option<usize> {
+        let mut bytes = all;
         while !bytes.is_empty() {
             match self.place {
-                Place::Over => return,
+                Place::Over => break,
                 Place::Body(left) => {
                     let count = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
                     bytes = &bytes[count..];
@@ -131,7 +170,11 @@ impl Scan {
                 Place::Head => {
                     let before = self.head.len();
                     self.head.extend_from_slice(bytes);
-                    let Some((len, framing)) = self.head_so_far(before) else { return };
+                    let Some((len, framing)) = self.head_so_far(before) else { break };
+                    if matches!(framing, Framing::Length(LENGTH_TOO_LONG..)) {
+                        self.place = Place::Over;
+                        return Some(all.len() - bytes.len());
+                    }
                     bytes = &bytes[len - before..];
                     self.head.clear();
                     framings.push_back(framing);
@@ -143,6 +186,7 @@ impl Scan {
                 }
             }
         }
+        None
     }
 
     /// The head's length and framing, once it is there. It is parsed only where it may have ended in what was added.
@@ -201,7 +245,7 @@ mod tests {
     fn framings(pieces: impl Iterator<Item = Vec<u8>>) -> Vec<Framing> {
         let mut scan = Scan { head: Vec::new(), head_bytes_max: 200, place: Place::Head };
         let mut framings = VecDeque::new();
-        pieces.for_each(|piece| scan.take(&piece, &mut framings));
+        pieces.for_each(|piece| assert_eq!(scan.take(&piece, &mut framings), None));
         framings.into()
     }
 
@@ -225,6 +269,29 @@ mod tests {
         check("POST / HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n", &[Both]);
         check("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", &[Chunked]);
         check("POST / HTTP/1.1\r\nX: Content-Length: 4\r\n\r\n", &[Length(0)]);
+    }
+
+    /// Requests before it are passed on whole, of its own head at most a beginning.
+    #[test]
+    fn a_body_too_long_to_count_ends_the_looking() {
+        let sound = "POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody";
+        for (length, is_too_long) in [(LENGTH_MAX, false), (LENGTH_TOO_LONG, true), (u64::MAX, true)] {
+            let head = format!("POST / HTTP/1.1\r\nContent-Length: {length}\r\n\r\n");
+            let text = format!("{sound}{head}{sound}");
+            for size in [1, 2, 3, 7, 1_000] {
+                let mut scan = Scan { head: Vec::new(), head_bytes_max: 200, place: Place::Head };
+                let (mut framings, mut passed) = (VecDeque::new(), 0);
+                let ended = text.as_bytes().chunks(size).find_map(|piece| {
+                    let kept = scan.take(piece, &mut framings);
+                    passed += kept.unwrap_or(piece.len());
+                    kept
+                });
+                assert_eq!(ended.is_some(), is_too_long, "{length} in pieces of {size}");
+                let (whole, most) = (sound.len(), sound.len() + head.len());
+                assert!(!is_too_long || (whole..most).contains(&passed), "{passed} in pieces of {size}");
+                assert_eq!(framings[0], Framing::Length(4));
+            }
+        }
     }
 
     /// What is no head, or none that ends, ends the looking.

@@ -1,4 +1,6 @@
-//! What a receiver tells of its requests while it answers them: for traces. Telling changes nothing.
+//! What a receiver tells of its requests and commits: for traces and probes. Telling changes nothing.
+
+use std::error::Error;
 
 use hyper::header::HeaderMap;
 
@@ -9,6 +11,18 @@ pub trait RequestObserver {
     /// A request's head has come. What is returned is told the answer; it is dropped untold where the connection ends
     /// first. Called on the receiver's own task: it must not block.
     fn began(&self, headers: &HeaderMap) -> Option<OnAnswer>;
+
+    /// Events were committed, or could not be.
+    fn committed(&self, _commit: Result<(), CommitFailed<'_>>) {}
+}
+
+/// Why events could not be committed.
+#[derive(Debug, Clone, Copy)]
+pub struct CommitFailed<'a> {
+    /// What it failed of.
+    pub error: &'a dyn Error,
+    /// Whether the file was only locked.
+    pub is_busy: bool,
 }
 
 /// Is told how one request was answered.

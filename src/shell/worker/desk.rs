@@ -221,7 +221,8 @@ where
             match answer {
                 Ok(released) => self.observer.saw(&Happening::Released { ticket, released }),
                 Err(error) => {
-                    self.observer.saw(&Happening::QueueFailed { operation: "release" });
+                    let (operation, is_busy) = ("release", error.is_busy());
+                    self.observer.saw(&Happening::QueueFailed { operation, error: &error, is_busy });
                     tracing::warn!(id = %ticket.id, %error, "not released, left to its lease");
                 }
             }

@@ -19,7 +19,8 @@ pub(super) enum Kept<T> {
 }
 
 /// Waits for `send`, and renews the ticket's lease every third of its length. Renewals go on beside the send, and
-/// each is waited for, so that the ticket is always the newest.
+/// each is waited for, so that the ticket is always the newest. One that fails, which `renew` tells of, is tried again
+/// sooner.
 pub(super) async fn keep<C: Clock, T>(
     clock: &C,
     lease: Lease,
@@ -42,10 +43,7 @@ pub(super) async fn keep<C: Clock, T>(
         match beside(send.as_mut(), renew(ticket.clone()), false).await {
             Some(Ok(Renewed::Until(renewed))) => (ticket, wait) = (renewed, every),
             Some(Ok(Renewed::Stale)) => return Kept::Lost,
-            Some(Err(error)) => {
-                tracing::warn!(id = %ticket.id, %error, "the lease could not be renewed");
-                wait = every / 4;
-            }
+            Some(Err(_)) => wait = every / 4,
             None => {}
         }
         if let Some(result) = send.as_mut().take_output() {

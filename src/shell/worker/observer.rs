@@ -1,6 +1,8 @@
 //! What a worker tells of its work while it works: for metrics and event logs. Telling changes nothing, and costs no
 //! reading of the clock.
 
+use std::error::Error;
+
 use crate::rules::{Delay, Outcome, Ticket};
 use crate::shell::sender::SendError;
 use crate::storage::{Finished, Released};
@@ -74,6 +76,10 @@ pub enum Happening<'a> {
     QueueFailed {
         /// What was tried: `claim`, `finish`, `release`.
         operation: &'static str,
+        /// What it failed of.
+        error: &'a dyn Error,
+        /// Whether the file was only locked.
+        is_busy: bool,
     },
 }
 

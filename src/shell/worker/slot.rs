@@ -1,6 +1,7 @@
 //! One slot of a worker: a job at a time, from the claim to the finish.
 
 use std::cell::Cell;
+use std::error::Error;
 use std::future::Future;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::port::{Clock, Fault, Lane};
 use crate::rules::{Delay, Jitter, Outcome, Status, Ticket};
 use crate::shell::courier::verdict;
 use crate::shell::sender::{SendError, Sender};
+use crate::shell::trouble::{Line, Trouble};
 use crate::storage::{
     ClaimError, FinishError, FinishOrder, Finished, LeaseQueue, MayBeBusy, Released, Renewed,
 };
@@ -37,6 +39,14 @@ macro_rules! log {
 const TROUBLE_MIN: Duration = Duration::from_millis(50);
 const TROUBLE_MAX: Duration = Duration::from_secs(1);
 
+/// What can go wrong for long, of all slots together.
+#[derive(Debug, Default)]
+pub(super) struct Troubles {
+    claim: Trouble,
+    renew: Trouble,
+    finish: Trouble,
+}
+
 pub(super) struct Slot<'a, C, F, L, Q> {
     pub(super) clock: &'a C,
     pub(super) fault: &'a F,
@@ -45,6 +55,7 @@ pub(super) struct Slot<'a, C, F, L, Q> {
     pub(super) wake: &'a Wake,
     pub(super) observer: &'a dyn Observer,
     pub(super) turn: &'a Turn<'a, C>,
+    pub(super) troubles: &'a Troubles,
     pub(super) lane: L,
     /// Where there is one, it claims and finishes.
     pub(super) desk: Option<&'a Desk<'a, C, F, L, Q>>,
@@ -66,21 +77,26 @@ where
             let seen = self.wake.count();
             let wait = match self.claim().await {
                 Ok(Some(ticket)) if is_over(&shutdown) => {
+                    over("claim", self.troubles.claim.worked());
                     self.release(ticket).await;
                     break;
                 }
                 Ok(Some(ticket)) => {
+                    over("claim", self.troubles.claim.worked());
                     (idle, trouble) = (idle.anew(), trouble.anew());
                     self.deliver(&mut sender, ticket).await;
                     continue;
                 }
                 Ok(None) => {
+                    over("claim", self.troubles.claim.idled(self.turn.began_ms()));
                     trouble = trouble.anew();
                     idle.next(self.jitter)
                 }
                 Err(error) => {
-                    tracing::warn!(%error, owner = %self.options.owner, "nothing could be claimed");
-                    self.observer.saw(&Happening::QueueFailed { operation: "claim" });
+                    if let Some(Line { left_out }) = self.troubles.claim.failed(self.turn.began_ms()) {
+                        tracing::warn!(%error, owner = %self.options.owner, left_out, "nothing could be claimed");
+                    }
+                    self.failed("claim", &error, error.is_busy());
                     trouble.next(self.jitter)
                 }
             };
@@ -132,6 +148,7 @@ where
         loop {
             let error = match self.finish_once(&ticket, outcome, delay).await {
                 Ok(finished) => {
+                    over("finish", self.troubles.finish.worked());
                     match (finished, outcome) {
                         (Finished::Now(Status::Dead), Outcome::Permanent) => {
                             log!(warn, ticket, "dead: refused for good");
@@ -151,8 +168,10 @@ where
                 }
                 Err(error) => error,
             };
-            log!(warn, ticket, %error, "the outcome could not be recorded");
-            self.observer.saw(&Happening::QueueFailed { operation: "finish" });
+            if let Some(Line { left_out }) = self.troubles.finish.failed(self.turn.began_ms()) {
+                log!(warn, ticket, %error, left_out, "the outcome could not be recorded");
+            }
+            self.failed("finish", &error, error.is_busy());
             if left(self.clock, &ticket).is_none() {
                 self.observer.saw(&Happening::LeaseLost { ticket: &ticket });
                 return count(self.worked, |worked| worked.stale += 1);
@@ -181,7 +200,16 @@ where
             let job = move |queue: &mut Q| queue.renew(&ticket, &mut || clock.now(), lease, &mut fault);
             self.lane.call("renew", job).await
         };
-        self.turn.take(transaction, ClaimError::is_busy).await
+        let renewed = self.turn.take(transaction, ClaimError::is_busy).await;
+        match &renewed {
+            Ok(_) => over("renew", self.troubles.renew.worked()),
+            Err(error) => {
+                if let Some(Line { left_out }) = self.troubles.renew.failed(self.turn.began_ms()) {
+                    log!(warn, ticket, %error, left_out, "the lease could not be renewed");
+                }
+            }
+        }
+        renewed
     }
 
     /// `Stale` also where the clock fails: then nobody can say that the ticket still holds.
@@ -214,7 +242,7 @@ where
         let released = match self.turn.take(transaction, FinishError::is_busy).await {
             Ok(released) => released,
             Err(error) => {
-                self.observer.saw(&Happening::QueueFailed { operation: "release" });
+                self.failed("release", &error, error.is_busy());
                 return log!(warn, ticket, %error, "not released, left to its lease");
             }
         };
@@ -223,6 +251,17 @@ where
             Released::Pending => worked.released += 1,
             Released::Stale => worked.stale += 1,
         });
+    }
+
+    fn failed(&self, operation: &'static str, error: &dyn Error, is_busy: bool) {
+        self.observer.saw(&Happening::QueueFailed { operation, error, is_busy });
+    }
+}
+
+/// Says that a trouble is over, where there was one.
+fn over(operation: &str, failures: Option<u64>) {
+    if let Some(failures) = failures {
+        tracing::info!(operation, failures, "the queue can be worked on again");
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) struct Turn<'a, C> {
     one: Semaphore,
     /// Gaps still to be left.
     crowded: Cell<u32>,
+    /// When the last transaction was asked for, in ms.
+    began_ms: Cell<i64>,
     /// Transactions since the last gap, and when the first of them began, in ms.
     burst: Cell<(u32, i64)>,
 }
@@ -53,6 +55,7 @@ impl<'a, C: Clock> Turn<'a, C> {
             observer,
             one: Semaphore::const_new(1),
             crowded: Cell::new(0),
+            began_ms: Cell::new(0),
             burst: Cell::new((0, 0)),
         }
     }
@@ -67,6 +70,7 @@ impl<'a, C: Clock> Turn<'a, C> {
         let _permit = self.one.acquire().await;
         self.leave_gap().await;
         let started_ms = self.now_ms();
+        self.began_ms.set(started_ms);
         let (mut tries, mut waited_ms) = (1, 0);
         loop {
             let result = transaction().await;
@@ -86,6 +90,11 @@ impl<'a, C: Clock> Turn<'a, C> {
             tries += 1;
             self.pause(BETWEEN_TRIES).await;
         }
+    }
+
+    /// When the last transaction began, in ms: a time for who needs none more exact, without reading the clock again.
+    pub(super) const fn began_ms(&self) -> i64 {
+        self.began_ms.get()
     }
 
     /// Leaves a gap for another worker, where one has been met lately and enough was done since the last.

@@ -18,7 +18,7 @@ const SHOWN_MAX: usize = 20;
 pub struct Finding {
     /// The check's name.
     pub check: &'static str,
-    /// The job's seq, where it is about one.
+    /// The seq of the job, or of the audit row, where it is about one.
     pub seq: Option<i64>,
     /// What is wrong, for people.
     pub what: String,
@@ -114,9 +114,16 @@ pub(super) fn examine(connection: &Connection) -> Result<Vec<Finding>, StorageEr
     let mut findings = Vec::new();
     collect(connection, "integrity", INTEGRITY, false, &mut findings)?;
     settings(connection, &mut findings)?;
-    for bad in row::find_bad(connection, SHOWN_MAX)? {
-        let what = format!("{}: claim passes it over", bad.invalid);
-        findings.push(Finding { check: "range", seq: Some(bad.seq), what, mendable: false });
+    for (check, table, what) in [
+        ("range", row::JOBS, "claim passes it over"),
+        ("audit-range", row::REDRIVES, "in the audit of redrives"),
+    ] {
+        let (bad, more) = table.find_bad(connection, SHOWN_MAX)?;
+        for row::BadRow { seq, invalid } in bad {
+            let what = format!("{invalid}: {what}");
+            findings.push(Finding { check, seq: Some(seq), what, mendable: false });
+        }
+        count_more(check, more, false, &mut findings);
     }
     for check in CHECKS {
         collect(connection, check.name, check.find, check.mend.is_some(), &mut findings)?;
@@ -173,11 +180,15 @@ fn collect(
             findings.push(Finding { check, seq: row.get(0)?, what: text(row)?, mendable });
         }
     }
-    if count > SHOWN_MAX {
-        let what = format!("and {} more", count - SHOWN_MAX);
-        findings.push(Finding { check, seq: None, what, mendable });
-    }
+    count_more(check, count.saturating_sub(SHOWN_MAX), mendable, findings);
     Ok(())
+}
+
+/// Findings that are not told one by one.
+fn count_more(check: &'static str, more: usize, mendable: bool, findings: &mut Vec<Finding>) {
+    if more > 0 {
+        findings.push(Finding { check, seq: None, what: format!("and {more} more"), mendable });
+    }
 }
 
 /// The text of a finding; a part that another program made NULL makes the whole NULL.

@@ -6,9 +6,9 @@
 
 use rusqlite::Connection;
 
-use crate::rules::{INSTANT_MAX_MS, Invalid, Millis, Reason};
+use crate::rules::{INSTANT_MAX_MS, Millis, Reason};
 
-use super::row::{BadRow, Log, StoredJob, TOKEN_MAX, columns, first};
+use super::row::{BadRow, Log, StoredJob, TOKEN_MAX, columns, first, no_token_left};
 
 /// Whether anything but a plain claim of a pending job can be needed: one cheap question, mostly answered
 /// with no. The last two terms find what only a hand can make: a lease without an end, to log it, and a
@@ -116,7 +116,7 @@ pub(super) fn first_eligible(
         };
         match job {
             Ok(job) if job.token < TOKEN_MAX => return Ok(Some(job)),
-            Ok(job) => log.bad(&no_token_left(&job)),
+            Ok(job) => log.bad(&BadRow { seq: job.seq, invalid: no_token_left(job.token) }),
             Err(bad) => log.bad(&bad),
         }
         after = seq;
@@ -136,12 +136,6 @@ pub(super) fn head(connection: &Connection, now: Millis, max: usize) -> rusqlite
         }
     }
     Ok(jobs)
-}
-
-/// A job whose next token would leave the range of Q11 can only be passed over, like a bad row.
-fn no_token_left(job: &StoredJob) -> BadRow {
-    let allowed = format!("less than {TOKEN_MAX}, for another claim");
-    BadRow { seq: job.seq, invalid: Invalid::new("token", job.token, allowed) }
 }
 
 type Candidate = (i64, Result<StoredJob, BadRow>);

@@ -1,17 +1,17 @@
 //! redrive (Q42 to Q46): a dead job's new life and its audit row, in one transaction.
 
 use rusqlite::Connection;
-use rusqlite::types::{FromSqlError, Type, Value};
+use rusqlite::types::{FromSqlError, Type};
 
 use crate::port::{Fault, FaultPoint};
-use crate::rules::{Millis, Name, Status, Ttl};
+use crate::rules::{Invalid, Millis, Name, Status, Ttl};
 use crate::storage::transaction::Immediate;
 use crate::storage::{RedriveError, StorageError};
 
 use super::enqueue::deadline_ms;
-use super::row::first;
+use super::row::{columns, first, kept_by_redrive};
 
-const FIND: &str = "SELECT seq, status, token FROM jobs WHERE id = ?1";
+const FIND: &str = concat!("SELECT ", columns!(), " FROM jobs WHERE id = ?1");
 const AUDIT: &str = "INSERT INTO redrives (id, token, at_ms, note) VALUES (?1, ?2, ?3, ?4)";
 const REVIVE: &str = "UPDATE jobs SET status = 'pending', attempts = 0, available_at = ?2, deadline = ?3, \
     owner = NULL, lease_until = NULL, reason = NULL WHERE seq = ?1";
@@ -47,7 +47,11 @@ pub(super) fn redrive_many(
     for id in ids {
         answers.push(match revive(connection, id, now, deadline_ms, note, fault) {
             // The row was only read: there is nothing to take back.
-            Err(error @ (RedriveError::NoSuchJob { .. } | RedriveError::NotDead { .. })) => Err(error),
+            Err(
+                error @ (RedriveError::NoSuchJob { .. }
+                | RedriveError::NotDead { .. }
+                | RedriveError::Storage(StorageError::Row(_))),
+            ) => Err(error),
             revived => Ok(revived?),
         });
     }
@@ -67,11 +71,12 @@ fn revive(
     note: &Name,
     fault: &mut dyn Fault,
 ) -> Result<(), RedriveError> {
-    let (seq, status, token) =
+    let Found { seq, status, token } =
         find(connection, id)?.ok_or_else(|| RedriveError::NoSuchJob { id: id.clone() })?;
     if status != Status::Dead {
         return Err(RedriveError::NotDead { id: id.clone(), status });
     }
+    let token = token.map_err(StorageError::Row)?;
     execute(connection, AUDIT, (id.as_str(), token, now.get(), note.as_str()))?;
     fault.at(FaultPoint::AfterAudit)?;
     execute(connection, REVIVE, (seq, now.get(), deadline_ms))?;
@@ -79,16 +84,23 @@ fn revive(
     Ok(())
 }
 
-/// The job's seq, status and token; the token as it is stored, for the audit to copy (Q44).
-fn find(connection: &Connection, id: &Name) -> Result<Option<(i64, Status, Value)>, StorageError> {
+/// A job as redrive finds it.
+struct Found {
+    seq: i64,
+    status: Status,
+    /// What the audit is to have (Q44), or what of the row no claim would take.
+    token: Result<i64, Invalid>,
+}
+
+fn find(connection: &Connection, id: &Name) -> Result<Option<Found>, StorageError> {
     let statement = connection.prepare_cached(FIND)?;
     let found = first(statement, [id.as_str()], |row| {
-        let status: String = row.get(1)?;
+        let status: String = row.get(3)?;
         let status = Status::parse(&status).map_err(|invalid| {
             let cause = FromSqlError::Other(Box::new(invalid));
-            rusqlite::Error::FromSqlConversionFailure(1, Type::Text, Box::new(cause))
+            rusqlite::Error::FromSqlConversionFailure(3, Type::Text, Box::new(cause))
         })?;
-        Ok((row.get(0)?, status, row.get(2)?))
+        Ok(Found { seq: row.get(0)?, status, token: kept_by_redrive(row) })
     })?;
     Ok(found)
 }

@@ -6,7 +6,7 @@ use std::str;
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, Row};
 
-use crate::rules::{Event, INSTANT_MAX_MS, Invalid, Name, Qty, Reason, Status};
+use crate::rules::{Event, INSTANT_MAX_MS, Invalid, NOW_MAX_MS, Name, Qty, Reason, Status};
 use crate::storage::StorageError;
 
 /// The columns that [`StoredJob::read`] wants, in order.
@@ -26,12 +26,13 @@ const LOGGED_MAX: usize = 1_000;
 pub(super) struct StoredJob {
     pub(super) seq: i64,
     pub(super) event: Event,
+    pub(super) status: Status,
     pub(super) attempts: i64,
     pub(super) token: i64,
     pub(super) deadline_ms: i64,
 }
 
-/// A job's row that breaks a range (M12); claim passes over it and leaves it as it is.
+/// A row that breaks a range (M12); where it is a job's, claim passes over it and leaves it as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadRow {
     /// Its seq.
@@ -67,7 +68,7 @@ fn read_columns(seq: i64, row: &Row<'_>) -> Result<StoredJob, Invalid> {
     if !is_null(row, 11) {
         Reason::parse(text(row, 11, "reason")?)?;
     }
-    Ok(StoredJob { seq, event, attempts, token, deadline_ms })
+    Ok(StoredJob { seq, event, status, attempts, token, deadline_ms })
 }
 
 /// Logs bad rows, each once per open queue.
@@ -83,19 +84,69 @@ impl Log<'_> {
     }
 }
 
-/// All bad rows, by seq, at most `max`.
-pub(super) fn find_bad(connection: &Connection, max: usize) -> Result<Vec<BadRow>, StorageError> {
-    let mut statement = connection.prepare(concat!("SELECT ", columns!(), " FROM jobs ORDER BY seq"))?;
-    let mut rows = statement.query([])?;
-    let mut bad = Vec::new();
-    while bad.len() < max
-        && let Some(row) = rows.next()?
-    {
-        if let Err(row) = StoredJob::read(row)? {
-            bad.push(row);
+/// A table, and how a row of it is looked at, column by column.
+pub(super) struct Table {
+    /// Selects every row, by seq; the first column is the seq.
+    select: &'static str,
+    check: fn(i64, &Row<'_>) -> Result<(), Invalid>,
+}
+
+pub(super) const JOBS: Table = Table {
+    select: concat!("SELECT ", columns!(), " FROM jobs ORDER BY seq"),
+    check: |seq, row| {
+        let job = read_columns(seq, row)?;
+        if job.status == Status::Pending && job.token == TOKEN_MAX {
+            return Err(no_token_left(job.token));
         }
+        Ok(())
+    },
+};
+/// The audit (Q44).
+pub(super) const REDRIVES: Table = Table {
+    select: "SELECT seq, id, token, at_ms, note FROM redrives ORDER BY seq",
+    check: |_, row| {
+        name(row, 1, "id")?;
+        integer(row, 2, "token", 0, TOKEN_MAX)?;
+        integer(row, 3, "at_ms", 0, NOW_MAX_MS)?;
+        name(row, 4, "note").map(drop)
+    },
+};
+
+impl Table {
+    /// All bad rows, by seq: the first `max` of them, and how many more there are.
+    pub(super) fn find_bad(
+        &self,
+        connection: &Connection,
+        max: usize,
+    ) -> Result<(Vec<BadRow>, usize), StorageError> {
+        let mut statement = connection.prepare(self.select)?;
+        let mut rows = statement.query([])?;
+        let (mut bad, mut more) = (Vec::new(), 0);
+        while let Some(row) = rows.next()? {
+            let seq = row.get(0)?;
+            match (self.check)(seq, row) {
+                Ok(()) => {}
+                Err(invalid) if bad.len() < max => bad.push(BadRow { seq, invalid }),
+                Err(_) => more += 1,
+            }
+        }
+        Ok((bad, more))
     }
-    Ok(bad)
+}
+
+/// The token of a dead job's row, where a claim would take what a redrive leaves as it is (Q45).
+pub(super) fn kept_by_redrive(row: &Row<'_>) -> Result<i64, Invalid> {
+    integer(row, 2, "qty", 1, 1_000)?;
+    integer(row, 5, "max_attempts", 1, 16)?;
+    match integer(row, 6, "token", 0, TOKEN_MAX)? {
+        TOKEN_MAX => Err(no_token_left(TOKEN_MAX)),
+        token => Ok(token),
+    }
+}
+
+/// A job whose next token would leave the range of Q11 can only be passed over, like a bad row.
+pub(super) fn no_token_left(token: i64) -> Invalid {
+    Invalid::new("token", token, format!("less than {TOKEN_MAX}, for another claim"))
 }
 
 /// The first row of `statement`, mapped; the cursor is closed before this returns (Q5).

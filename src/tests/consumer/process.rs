@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+use super::watchdog::Watchdog;
+
 /// A directory with a log of events and a store.
 pub struct Site {
     dir: TempDir,
@@ -71,6 +73,9 @@ impl Site {
     }
 }
 
+/// How long a process may live; far more than any needs, also on a busy machine.
+const LIFE_MAX: Duration = Duration::from_secs(300);
+
 /// What event `seq` adds.
 pub const fn delta(seq: i64) -> i64 {
     (seq * 37) % 2001 - 1000
@@ -87,14 +92,16 @@ pub struct Process {
     child: Child,
     pub stdout: BufReader<ChildStdout>,
     pub stderr: BufReader<ChildStderr>,
+    watchdog: Watchdog,
 }
 
 impl Process {
     pub fn start(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let watchdog = Watchdog::new(&child, LIFE_MAX);
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let stderr = BufReader::new(child.stderr.take().unwrap());
-        Self { child, stdout, stderr }
+        Self { child, stdout, stderr, watchdog }
     }
 
     /// Reads stderr up to a line that contains `text`.
@@ -125,7 +132,9 @@ impl Process {
     pub fn ends(mut self) -> (Option<i32>, String) {
         let mut out = String::new();
         self.stdout.read_to_string(&mut out).unwrap();
-        (self.child.wait().unwrap().code(), out)
+        let code = self.child.wait().unwrap().code();
+        self.watchdog.has_slept("the process");
+        (code, out)
     }
 }
 
@@ -160,8 +169,12 @@ impl Publisher {
     }
 }
 
-/// Runs to the end: exit code and stdout.
+/// Runs to the end: exit code and stdout. What does not end is killed after a while, and the test fails.
+#[track_caller]
 pub fn run(command: &mut Command) -> (Option<i32>, String) {
-    let Output { status, stdout, .. } = command.output().unwrap();
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let watchdog = Watchdog::new(&child, LIFE_MAX);
+    let Output { status, stdout, .. } = child.wait_with_output().unwrap();
+    watchdog.has_slept(&format!("{command:?}"));
     (status.code(), String::from_utf8(stdout).unwrap())
 }

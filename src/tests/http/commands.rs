@@ -1,5 +1,6 @@
 //! The commands that set up, count, mend and prune a queue file, their exit codes, and where settings come from.
 
+use super::process::watchdog::Watchdog;
 use super::*;
 
 fn call(site: &Site, command: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
@@ -118,6 +119,29 @@ fn prune_removes_what_finished_long_ago() {
     assert_eq!(call(&site, "prune", &[]).0, Some(2), "an age is required");
 }
 
+/// M12: alone it is an error, among others it is passed over.
+#[test]
+fn redrive_leaves_a_row_alone_that_no_claim_would_take() {
+    let site = Site::new();
+    site.enqueue("cake", 1);
+    site.enqueue("tea", 1);
+    open(&site.queue())
+        .execute_batch(
+            "UPDATE jobs SET status = 'dead', reason = 'permanent', attempts = 1, token = iif(id = 'cake', -5, 1)",
+        )
+        .unwrap();
+    let (code, _, err) = call(&site, "redrive", &["--id", "cake", "--note", "n"]);
+    assert_eq!(code, Some(5), "{err}");
+    assert!(
+        err.contains("token is -5, allowed: a whole number from 0") && err.contains("`ackward doctor`"),
+        "{err}"
+    );
+    let (code, out, err) = call(&site, "redrive", &["--all-dead", "--note", "n"]);
+    assert_eq!((code, out.as_str()), (Some(0), "1 jobs redriven, 1 passed over\n"), "{err}");
+    assert!(err.contains("job cake is passed over, no claim would take it: token is -5"), "{err}");
+    assert_eq!(site.jobs(), ["cake dead 1 -5", "tea pending 0 1"]);
+}
+
 /// M12: found with a code of its own, mended, and then nothing is found.
 #[test]
 fn doctor_finds_and_mends() {
@@ -177,15 +201,22 @@ fn a_full_stdout_is_a_failure() {
     site.enqueue("cake", 3);
     let queue = site.queue();
     let queue = queue.to_str().unwrap();
+    let code = |command: &mut Command| {
+        let mut child = command.spawn().unwrap();
+        let watchdog = Watchdog::new(&child, Duration::from_secs(120));
+        let code = child.wait().unwrap().code();
+        watchdog.has_slept(&format!("{command:?}"));
+        code
+    };
     for arguments in [&["--help"][..], &["list", "--queue", queue], &["man"], &["completions", "bash"]] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
         let Ok(full) = full else { return eprintln!("skipped: no /dev/full") };
         let mut command = Command::new(env!("CARGO_BIN_EXE_ackward"));
-        assert_eq!(command.args(arguments).stdout(full).status().unwrap().code(), Some(1), "{arguments:?}");
+        assert_eq!(code(command.args(arguments).stdout(full)), Some(1), "{arguments:?}");
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut command = Command::new(env!("CARGO_BIN_EXE_ackward"));
-        assert_eq!(command.args(arguments).stdout(writer).status().unwrap().code(), Some(0), "{arguments:?}");
+        assert_eq!(code(command.args(arguments).stdout(writer)), Some(0), "{arguments:?}");
     }
 }
 

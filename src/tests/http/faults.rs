@@ -94,14 +94,8 @@ fn a_read_only_file_can_be_looked_at() {
 #[test]
 fn a_full_disk_is_reported_and_outlived() {
     let site = Site::new();
-    let mount = site.path("small");
-    std::fs::create_dir(&mount).unwrap();
-    let tmpfs = Command::new("mount").args(["-t", "tmpfs", "-o", "size=512k", "tmpfs"]).arg(&mount).output();
-    if !tmpfs.is_ok_and(|output| output.status.success()) {
-        return eprintln!("skipped: a small tmpfs may not be mounted here");
-    }
-    let _unmount = Unmount(mount.clone());
-    let queue = mount.join("queue.db");
+    let Some(disk) = SmallDisk::new(&site) else { return };
+    let queue = disk.path("queue.db");
     let lines: String = (0..400).map(|nth| format!("{{\"id\":\"job-{nth}\",\"qty\":1}}\n")).collect();
     let path = site.write("jobs.jsonl", &lines);
     let enqueue = || {
@@ -112,14 +106,13 @@ fn a_full_disk_is_reported_and_outlived() {
             .arg(&path)
             .args(["--batch", "50"]))
     };
-    let ballast = mount.join("ballast");
     assert_eq!(run(ackward("init").arg("--queue").arg(&queue)).0, Some(0));
     // All the room there is, but for a little.
-    std::fs::write(&ballast, vec![0; 400 * 1024]).unwrap();
+    std::fs::write(disk.path("ballast"), vec![0; 400 * 1024]).unwrap();
     let (code, _, err) = enqueue();
     assert_eq!(code, Some(5), "{err}");
     assert!(err.contains("full"), "{err}");
-    std::fs::remove_file(&ballast).unwrap();
+    disk.clear();
     assert_eq!(
         run(ackward("doctor").arg("--queue").arg(&queue).arg("--json")).1.matches("integrity").count(),
         0
@@ -127,6 +120,80 @@ fn a_full_disk_is_reported_and_outlived() {
     let (code, out, _) = enqueue();
     assert_eq!(code, Some(0), "{out}");
     assert_eq!(number(&queue, "SELECT count(*) FROM jobs"), 400);
+}
+
+/// A worker whose claims meet a full disk is not ready and says why, logs it now and then and not each time, and works on
+/// by itself once there is room.
+#[test]
+fn a_worker_on_a_full_disk_is_not_ready() {
+    let site = Site::new();
+    let Some(disk) = SmallDisk::new(&site) else { return };
+    let receiver = Receiver::start(&site, &[]);
+    let queue = disk.path("queue.db");
+    let enqueue = |id| run(ackward("enqueue").arg("--queue").arg(&queue).args(["--id", id, "--qty", "1"]));
+    assert_eq!(enqueue("cake").0, Some(0));
+    disk.fill();
+    let mut command = ackward("work");
+    command.arg("--queue").arg(&queue).args(["--url", &format!("http://{}/jobs", receiver.address)]);
+    let (mut worker, page) = status::serve(&mut command);
+    wait("it is not ready", || {
+        let reply = status::get(&page, "/readyz");
+        reply.starts_with("HTTP/1.1 503 ")
+            && reply.contains("not ready: claim failed: database or disk is full")
+    });
+    assert!(status::get(&page, "/status.json").contains("claim failed: database or disk is full"));
+    let failures = || {
+        let metrics = status::get(&page, "/metrics");
+        let count = metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("ackward_queue_failures_total{operation=\"claim\"} "));
+        count.and_then(|count| count.parse::<usize>().ok()).unwrap_or(0)
+    };
+    wait("claims fail again and again", || failures() >= 40);
+    let failed = failures();
+    disk.clear();
+    let before = worker.says_after("the queue can be worked on again", "operation=\"claim\"");
+    let lines = before.iter().filter(|line| line.contains("nothing could be claimed")).count();
+    assert!(lines >= 1 && lines * 10 <= failed, "{lines} lines for {failed} failures: {before:?}");
+    wait("it is ready", || status::get(&page, "/readyz").starts_with("HTTP/1.1 200 "));
+    wait("the job is done", || number(&queue, "SELECT count(*) FROM jobs WHERE status = 'done'") == 1);
+    assert_eq!(worker.stop().0, Some(0));
+}
+
+/// The same for a receiver whose commits fail.
+#[test]
+fn a_receiver_on_a_full_disk_is_not_ready() {
+    let site = Site::new();
+    let Some(disk) = SmallDisk::new(&site) else { return };
+    let mut command = ackward("receive");
+    command.args(["--listen", "127.0.0.1:0", "--inbox"]).arg(disk.path("inbox.db"));
+    let (mut process, page) = status::serve(&mut command);
+    let address = process.address();
+    let send = |id: &str| {
+        let body = format!("{{\"id\":\"{id}\",\"qty\":1}}");
+        let head = format!(
+            "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nIdempotency-Key: \"{id}\"\r\n\
+             Connection: close\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        status::exchange(&address, (head + &body).as_bytes())
+    };
+    assert!(send("cake").starts_with("HTTP/1.1 200 "));
+    wait("it is ready", || status::get(&page, "/readyz").starts_with("HTTP/1.1 200 "));
+    disk.fill();
+    for nth in 0..30 {
+        let reply = send(&format!("tea-{nth}"));
+        assert!(reply.starts_with("HTTP/1.1 503 ") && reply.contains("database or disk is full"), "{reply}");
+    }
+    let reply = status::get(&page, "/readyz");
+    assert!(reply.contains("not ready: accept failed: database or disk is full"), "{reply}");
+    disk.clear();
+    assert!(send("tea").starts_with("HTTP/1.1 200 "));
+    assert!(status::get(&page, "/readyz").starts_with("HTTP/1.1 200 "));
+    let before = process.says_after("events are accepted again", "failures=30");
+    let lines = before.iter().filter(|line| line.contains("nothing was accepted")).count();
+    assert!((1..=10).contains(&lines), "{before:?}");
+    assert_eq!(process.stop().0, Some(0));
 }
 
 /// A limit on the size of files (`ulimit -f`) is to a worker what a full disk is: it says what it cannot write, and
@@ -163,12 +230,49 @@ fn a_limit_on_the_size_of_files_is_outlived() {
     worker.says("nothing could be claimed");
     assert_eq!(worker.stop().0, Some(0));
     assert_eq!(site.jobs(), ["cake done 1 1", "tea pending 0 0"], "nothing is half written");
+
+    let mut enqueue = ackward("enqueue");
+    enqueue.arg("--queue").arg(site.queue()).args(["--id", "scone", "--qty", "1"]);
+    let (code, _, err) = run(&mut limited(4, &enqueue));
+    assert_eq!(code, Some(5), "{err}");
+    assert!(err.contains("disk I/O error") && err.contains("whether the file may grow (ulimit -f"), "{err}");
 }
 
-/// Takes the small file system away again.
-struct Unmount(PathBuf);
+/// A file system of its own with room for half a mebibyte.
+struct SmallDisk(PathBuf);
 
-impl Drop for Unmount {
+impl SmallDisk {
+    /// `None` where none may be mounted here.
+    fn new(site: &Site) -> Option<Self> {
+        let mount = site.path("small");
+        std::fs::create_dir(&mount).unwrap();
+        let mut command = Command::new("mount");
+        let tmpfs = command.args(["-t", "tmpfs", "-o", "size=512k", "tmpfs"]).arg(&mount).output();
+        if !tmpfs.is_ok_and(|output| output.status.success()) {
+            eprintln!("skipped: a small tmpfs may not be mounted here");
+            return None;
+        }
+        Some(Self(mount))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Leaves no room at all.
+    fn fill(&self) {
+        let mut ballast = std::fs::File::create(self.path("ballast")).unwrap();
+        let full = (0..1_024).map(|_| ballast.write_all(&[0; 1_024])).find_map(Result::err);
+        assert_eq!(full.expect("it is full").kind(), std::io::ErrorKind::StorageFull);
+    }
+
+    /// Makes room again.
+    fn clear(&self) {
+        std::fs::remove_file(self.path("ballast")).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(&self.0).status();
     }

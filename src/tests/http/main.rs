@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use process::{Process, Receiver, run, run_in_time};
+use process::{Process, Receiver, run};
 use proxy::{Manner, Proxy};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -66,7 +66,9 @@ impl Site {
     fn enqueue(&self, id: &str, qty: i64) {
         let mut command = ackward("enqueue");
         command.arg("--queue").arg(self.queue()).args(["--id", id, "--qty", &qty.to_string()]);
-        assert_eq!(run(&mut command), (Some(0), format!("{id}: new\n"), String::new()));
+        let is_new_file = !self.queue().exists();
+        let said = if is_new_file { made(&self.queue()) } else { String::new() };
+        assert_eq!(run(&mut command), (Some(0), format!("{id}: new\n"), said));
     }
 
     /// A worker with short waits.
@@ -109,6 +111,11 @@ impl Site {
         std::fs::File::create(&path).unwrap().write_all(text.as_bytes()).unwrap();
         path
     }
+}
+
+/// What is said of a queue file that was not there before.
+fn made(queue: &std::path::Path) -> String {
+    format!("ackward: made a new queue {}\n", queue.display())
 }
 
 fn open(path: &std::path::Path) -> Connection {

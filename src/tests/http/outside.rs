@@ -90,7 +90,7 @@ fn a_named_pipe_a_device_and_a_directory_are_refused_before_they_are_opened() {
             ("/dev/full".as_ref(), "a device"),
             (&directory, "a directory"),
         ] {
-            let (code, _, err) = run_in_time(reader.command(&site).arg(reader.flag).arg(path));
+            let (code, _, err) = run(reader.command(&site).arg(reader.flag).arg(path));
             let place = format!("{} {}", reader.command, reader.flag);
             assert_eq!(code, Some(reader.exit), "{place} {}: {err}", path.display());
             let said = format!("{}: it is {is}, allowed: a regular file", path.display());
@@ -98,7 +98,7 @@ fn a_named_pipe_a_device_and_a_directory_are_refused_before_they_are_opened() {
         }
     }
     for path in [pipe.as_path(), "/dev/zero".as_ref(), &directory] {
-        let (code, _, err) = run_in_time(ackward("publish").arg("--log-file").arg(path));
+        let (code, _, err) = run(ackward("publish").arg("--log-file").arg(path));
         assert_eq!(code, Some(7), "{err}");
         assert!(err.contains("allowed: a regular file"), "{err}");
     }
@@ -113,12 +113,12 @@ fn a_pipe_of_the_shell_is_read() {
         let (reader, mut writer) = std::io::pipe().unwrap();
         writer.write_all(text.as_bytes()).unwrap();
         drop(writer);
-        run_in_time(command.stdin(reader).args([flag, "/dev/fd/0"]))
+        run(command.stdin(reader).args([flag, "/dev/fd/0"]))
     };
     let mut enqueue = ackward("enqueue");
     let enqueued =
         through("{\"id\":\"cake\",\"qty\":1}\n", enqueue.arg("--queue").arg(site.queue()), "--json-lines");
-    assert_eq!(enqueued, (Some(0), "1 new, 0 duplicates, 0 refused\n".to_owned(), String::new()));
+    assert_eq!(enqueued, (Some(0), "1 new, 0 duplicates, 0 refused\n".to_owned(), made(&site.queue())));
     let queue = format!("queue = {:?}", site.queue());
     let (code, out, err) = through(&queue, &mut ackward("list"), "--config");
     assert_eq!((code, out.contains("id cake")), (Some(0), true), "{err}");
@@ -140,7 +140,7 @@ fn settings_and_secrets_beyond_a_mebibyte_are_refused() {
     site.enqueue("cake", 1);
     let large = site.write("large", &"# much ado\n".repeat(100_000));
     for reader in READERS.iter().filter(|reader| ["--config", "--secret-file"].contains(&reader.flag)) {
-        let (code, _, err) = run_in_time(reader.command(&site).arg(reader.flag).arg(&large));
+        let (code, _, err) = run(reader.command(&site).arg(reader.flag).arg(&large));
         assert_eq!(code, Some(2), "{}: {err}", reader.flag);
         assert!(
             err.contains("large: it is larger than 1 MiB, allowed: up to 1 MiB"),
@@ -200,12 +200,51 @@ fn a_file_of_another_kind_is_refused_as_it_is() {
     ] {
         for path in files {
             let before = std::fs::read(path).unwrap();
-            let (code, _, err) = run_in_time(ackward(command).arg(flag).arg(path).args(arguments));
+            let (code, _, err) = run(ackward(command).arg(flag).arg(path).args(arguments));
             let place = format!("{command} {flag} {}: {err}", path.display());
             assert_eq!(code, Some(5), "{place}");
             assert!(err.contains(": it is a ") && err.contains(", or a new path"), "{place}");
             assert_eq!(std::fs::read(path).unwrap(), before, "{place}");
         }
+    }
+}
+
+/// Whoever mistypes a path sees it (A14), whatever stdout is for; a queue that is there already is nothing to tell.
+#[test]
+fn enqueue_says_that_it_has_made_a_new_queue() {
+    let site = Site::new();
+    let lines = site.write("jobs.jsonl", "{\"id\":\"cake\",\"qty\":1}\n");
+    let lines = ["--json-lines", lines.to_str().unwrap()];
+    for (nth, arguments) in [&lines[..], &["--id", "cake", "--qty", "1"]].into_iter().enumerate() {
+        for json in [&[][..], &["--json"]] {
+            let queue = site.path(&format!("tpyo-{nth}-{}.db", json.len()));
+            let enqueue = || run(ackward("enqueue").arg("--queue").arg(&queue).args(arguments).args(json));
+            let (code, out, err) = enqueue();
+            assert_eq!((code, err), (Some(0), made(&queue)), "{arguments:?} {json:?}");
+            assert!(!out.contains("made a new"), "{out}");
+            let (code, _, err) = enqueue();
+            assert_eq!((code, err.as_str()), (Some(0), ""), "{arguments:?} {json:?}");
+        }
+    }
+}
+
+/// SIGTERM ends whoever waits for a secret that somebody has yet to write.
+#[test]
+fn a_secret_that_is_yet_to_be_written_holds_up_no_signal() {
+    let site = Site::new();
+    site.enqueue("cake", 1);
+    let mut work = ackward("work");
+    work.arg("--queue").arg(site.queue()).args(["--url", "http://127.0.0.1:1/jobs"]);
+    let mut receive = ackward("receive");
+    receive.arg("--inbox").arg(site.inbox()).args(["--listen", "127.0.0.1:0"]);
+    for command in [&mut work, &mut receive] {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(b"whsec_MfKQ9r8").unwrap();
+        let process = Process::start(command.stdin(reader).args(["--secret-file", "/dev/fd/0"]));
+        wait("the secret is being read", || process.has_thread("secrets"));
+        let (code, out) = process.stop();
+        assert_eq!((code, out.starts_with("stopped: ")), (Some(0), true), "{out}");
+        drop(writer);
     }
 }
 

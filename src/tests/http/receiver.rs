@@ -229,6 +229,56 @@ fn request(id: &str, qty: i64) -> String {
     )
 }
 
+/// However long a body claims to be, the answer is the same: also where the length is more than can be counted to, and
+/// behind a request that is answered as ever.
+#[test]
+fn w3_a_body_of_any_claimed_length_is_413() {
+    let site = Site::new();
+    let receiver = Receiver::start(&site, &[]);
+    for length in ["4097", "18446744073709551613", "18446744073709551614", "18446744073709551615"] {
+        let head = request("tea", 1).replace("Content-Length: 20", &format!("Content-Length: {length}"));
+        assert!(head.contains(length), "{head}");
+        let mut stream = connect(&receiver.address);
+        stream.write_all((request("cake", 3) + &head).as_bytes()).unwrap();
+        let replies = rest(stream);
+        assert!(replies.starts_with("HTTP/1.1 200 OK\r\n"), "{length}: {replies}");
+        let (_, second) = replies.split_once("{\"ok\":true}").unwrap();
+        assert!(second.starts_with("HTTP/1.1 413 Payload Too Large\r\n"), "{length}: {replies}");
+        assert!(
+            second.ends_with("{\"error\":\"body-too-large\",\"message\":\"the body is too large\"}"),
+            "{length}: {replies}"
+        );
+    }
+    assert_eq!(site.effects(), ["inbox cake 3", "effect cake 3", "total 1 3"]);
+}
+
+/// A client that ends its side of the connection behind its last request, as `nc -N` does, gets every answer, and then the
+/// connection ends; so it does for one that ends its side and has asked for nothing, or not to the end.
+#[test]
+fn a_client_that_ends_its_side_gets_its_answers() {
+    let site = Site::new();
+    let receiver = Receiver::with(&site, &["--head-timeout", "600"], "after-accept:0=pause-300");
+    let ask = |bytes: &str| {
+        let mut stream = connect(&receiver.address);
+        stream.write_all(bytes.as_bytes()).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        rest(stream)
+    };
+    let replies = ask(&(request("cake", 3) + &request("tea", 1)));
+    assert_eq!(replies.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{replies}");
+    assert_eq!((ask("").as_str(), ask("POST / HT").as_str()), ("", ""));
+    let cut = ask(&request("scone", 1)[..request("scone", 1).len() - 3]);
+    assert!(cut.starts_with("HTTP/1.1 400 ") && cut.contains("body-cut"), "{cut}");
+    site.enqueue("job", 1);
+    open(&site.queue()).execute("UPDATE jobs SET status = 'done'", []).unwrap();
+    let (_worker, page) = status::start(&site, &receiver.address, &[]);
+    let mut stream = connect(&page);
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert!(rest(stream).ends_with("ok\n"));
+    assert_eq!(receiver.process.stop().1, "stopped: applied 2, repeats 0, refused 1");
+}
+
 /// What comes until the other side closes.
 fn rest(mut stream: TcpStream) -> String {
     let mut all = String::new();

@@ -106,6 +106,53 @@ fn a_receiver_goes_on_with_the_old_settings_where_the_new_ones_cannot_be_used() 
     assert_eq!((code, out.as_str()), (Some(0), "stopped: applied 1, repeats 0, refused 0"));
 }
 
+/// What cannot change under way is named; the rest of the settings is taken over.
+#[test]
+fn sighup_names_what_waits_for_the_next_start() {
+    let site = Site::new();
+    let settings = |listen: &str, log: &str, more: &str| {
+        site.write("a.toml", &format!("log = '{log}'\n[receive]\nlisten = '{listen}'\n{more}\n"))
+    };
+    let config = settings("127.0.0.1:0", "info", "");
+    let mut command = ackward("receive");
+    let mut process = Process::start(command.arg("--inbox").arg(site.inbox()).arg("--config").arg(config));
+    let address = process.address();
+    let page = format!("127.0.0.1:{}", status::free_port());
+    settings("127.0.0.1:0", "info", &format!("status-listen = '{page}'"));
+    process.hang_up();
+    let before = process.says_after("status page", &page);
+    assert!(!before.iter().any(|line| line.contains("has changed")), "{before:?}");
+    settings("127.0.0.1:1", "warn", &format!("status-listen = '{page}'"));
+    process.hang_up();
+    process.says_both("--listen has changed", "with the next start only");
+    process.says_both("--log has changed", "with the next start only");
+    process.says_both("status page", &page);
+    assert!(TcpStream::connect(&address).is_ok(), "it listens where it did");
+    assert_eq!(process.stop().0, Some(0));
+}
+
+/// A page is about the file that is open.
+#[test]
+fn the_page_goes_by_the_file_that_a_reload_has_opened() {
+    let site = Site::new();
+    site.enqueue("cake", 1);
+    let other = site.path("other.db");
+    assert_eq!(run(ackward("init").arg("--queue").arg(&other)).0, Some(0));
+    let config = site.write("a.toml", &format!("queue = {:?}\n", site.queue()));
+    let mut command = ackward("work");
+    command.args(["--url", "http://127.0.0.1:1/jobs"]).arg("--config").arg(config);
+    let (mut worker, page) = status::serve(&mut command);
+    wait("the job is counted", || status::get(&page, "/").contains("queue.db"));
+    site.write("a.toml", &format!("queue = {other:?}\n"));
+    worker.hang_up();
+    worker.says("status page");
+    wait("the page is about the other file", || {
+        let text = status::get(&page, "/");
+        text.contains("other.db") && !text.contains("queue.db")
+    });
+    assert_eq!(worker.stop().0, Some(0));
+}
+
 /// What was cut off before a reload still counts at the end.
 #[test]
 fn a_request_cut_off_by_a_reload_shows_in_the_exit_code() {

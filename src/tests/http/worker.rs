@@ -149,8 +149,9 @@ fn enqueue_lines(site: &Site, lines: &str) {
     let path = site.write("jobs.jsonl", lines);
     let mut command = ackward("enqueue");
     command.arg("--queue").arg(site.queue()).arg("--json-lines").arg(path);
+    let said = if site.queue().exists() { String::new() } else { made(&site.queue()) };
     let (code, out, err) = run(&mut command);
-    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert_eq!((code, err), (Some(0), said));
     assert_eq!(out, format!("{} new, 0 duplicates, 0 refused\n", lines.lines().count()));
 }
 

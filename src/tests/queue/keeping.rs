@@ -127,6 +127,7 @@ fn m12_the_doctor_names_what_is_wrong() {
         ("impossible", "'a', 1, 'done', 0, 3, 1, 0, 500, NULL, NULL, NULL"),
         ("impossible", "'a', 1, 'pending', 0, 3, 1, 0, 500, NULL, NULL, 'exhausted'"),
         ("range", "'a b', 1, 'pending', 0, 3, 0, 0, 500, NULL, NULL, NULL"),
+        ("range", "'a', 1, 'pending', 0, 3, 1000000000000000, 0, 500, NULL, NULL, NULL"),
     ];
     for (check, row) in cases {
         let bed = Bed::with(&[row]);
@@ -134,6 +135,36 @@ fn m12_the_doctor_names_what_is_wrong() {
         assert!(found.contains(check), "{row}: {found:?}");
     }
     assert_eq!(Bed::with(ROWS).queue.examine().unwrap(), []);
+}
+
+/// M12, Q44: every column of the audit, by type and range; the job's own row does not show what is wrong there.
+#[test]
+fn m12_the_doctor_looks_at_the_audit_column_by_column() {
+    let sound = "'a', 7, 0, 'note'";
+    for (row, said) in [
+        ("'a b', 7, 0, 'note'", "id is \"a b\""),
+        ("x'61', 7, 0, 'note'", "id is a blob of 1 bytes, allowed: text"),
+        ("'a', 'x', 0, 'note'", "token is \"x\", allowed: a whole number from 0 to 1000000000000000"),
+        ("'a', -1, 0, 'note'", "token is -1"),
+        ("'a', 1.5, 0, 'note'", "token is 1.5"),
+        ("'a', 1000000000000001, 0, 'note'", "token is 1000000000000001"),
+        ("'a', 9223372036854775807, 0, 'note'", "token is 9223372036854775807"),
+        ("'a', 7, -1, 'note'", "at_ms is -1, allowed: a whole number from 0 to 999999999940000"),
+        ("'a', 7, 999999999940001, 'note'", "at_ms is 999999999940001"),
+        ("'a', 7, 'soon', 'note'", "at_ms is \"soon\""),
+        ("'a', 7, 0, x'6e6f'", "note is a blob of 2 bytes, allowed: text"),
+        ("'a', 7, 0, ''", "note is \"\""),
+    ] {
+        let bed = Bed::with(&["'a', 1, 'pending', 0, 3, 7, 0, 500, NULL, NULL, NULL"]);
+        let insert = |row| format!("INSERT INTO redrives (id, token, at_ms, note) VALUES ({row})");
+        bed.peer.execute_batch(&insert(sound)).unwrap();
+        assert_eq!(bed.queue.examine().unwrap(), [], "{row}");
+        bed.peer.execute_batch(&insert(row)).unwrap();
+        let findings = bed.queue.examine().unwrap();
+        let [finding] = &findings[..] else { panic!("{row}: {findings:?}") };
+        assert_eq!((finding.check, finding.seq, finding.mendable), ("audit-range", Some(2), false), "{row}");
+        assert!(finding.what.starts_with(said), "{row}: {}", finding.what);
+    }
 }
 
 /// Twenty findings of a check are told one by one, more are counted; each says what is wrong, for people.
@@ -152,6 +183,11 @@ fn the_doctor_tells_twenty_and_counts_the_rest() {
         let last = findings.last().filter(|finding| finding.seq.is_none());
         assert_eq!(last.map(|finding| finding.what.as_str()), more);
         assert!(findings.iter().all(|finding| finding.check == "lease-left-over" && finding.mendable));
+        bed.peer.execute_batch("UPDATE jobs SET qty = 0, owner = NULL").unwrap();
+        let findings = bed.queue.examine().unwrap();
+        assert_eq!(findings.iter().filter(|finding| finding.seq.is_some()).count(), rows.min(20));
+        let last = findings.last().filter(|finding| finding.seq.is_none());
+        assert_eq!(last.map(|finding| finding.what.as_str()), more, "rows out of range are counted as well");
     }
 }
 
@@ -223,7 +259,10 @@ fn the_doctor_mends_nothing_into_another_fault() {
         ('text', 'x', 0, 'n'), ('both', 'x', 0, 'n'), ('both', 1e300, 0, 'n'), ('both', 4, 0, 'n')";
     bed.peer.execute(audit, []).unwrap();
     assert_eq!(bed.queue.mend(at(100)).unwrap(), 2);
-    assert_eq!(bed.queue.examine().unwrap(), []);
+    // What stands in the audit is told, and stays as it is.
+    let found: Vec<_> =
+        bed.queue.examine().unwrap().into_iter().map(|found| (found.check, found.seq)).collect();
+    assert_eq!(found, [1, 2, 3].map(|seq| ("audit-range", Some(seq))));
     bed.assert_job("late", "leased 1/3 1 0 60 v 60 -");
     bed.assert_job("text", "dead 1/3 1 0 500 - - permanent");
     bed.assert_job("both", "dead 1/3 4 0 500 - - permanent");

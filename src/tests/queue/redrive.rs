@@ -1,6 +1,7 @@
 //! redrive: Q42 to Q46.
 
-use ackward::rules::{NOW_MAX_MS, Status};
+use ackward::rules::{Limits, NOW_MAX_MS, Status};
+use ackward::storage::StorageError;
 
 use super::*;
 
@@ -30,6 +31,47 @@ fn q43_only_dead_jobs() {
     }
     let error = Bed::new().redrive_with("a", 50, 25, &mut Hook::none()).unwrap_err();
     assert!(matches!(error, RedriveError::NoSuchJob { .. }), "{error}");
+}
+
+/// M12: what no claim would take is left dead, with the reason, alone or among others.
+#[test]
+fn m12_a_row_that_no_claim_would_take_is_not_redriven() {
+    for (column, row) in [
+        (
+            "qty is 0, allowed: a whole number from 1 to 1000",
+            "'a', 0, 'dead', 3, 3, 7, 90, 100, NULL, NULL, 'exhausted'",
+        ),
+        ("max_attempts is 17", "'a', 5, 'dead', 3, 17, 7, 90, 100, NULL, NULL, 'exhausted'"),
+        (
+            "token is -7, allowed: a whole number from 0",
+            "'a', 5, 'dead', 3, 3, -7, 90, 100, NULL, NULL, 'exhausted'",
+        ),
+        ("token is \"x\"", "'a', 5, 'dead', 3, 3, 'x', 90, 100, NULL, NULL, 'exhausted'"),
+        (
+            "allowed: less than 1000000000000000",
+            "'a', 5, 'dead', 3, 3, 1000000000000000, 90, 100, NULL, NULL, 'exhausted'",
+        ),
+    ] {
+        let mut bed = Bed::with(&[row, &DEAD.replacen("'a'", "'b'", 1)]);
+        let before = bed.everything();
+        let mut hook = Hook::none();
+        let error = bed.redrive_with("a", 50, 25, &mut hook).unwrap_err();
+        let said = error.to_string();
+        assert!(said.starts_with("stored row: ") && said.contains(column), "{said}");
+        assert_eq!((hook.called, bed.everything()), (vec![], before), "{row}");
+        let ttl = Limits::CONTRACT.ttl(25).unwrap();
+        let answers =
+            bed.queue.redrive_many(&["a", "b"].map(name), at(50), ttl, &name("note"), &mut Hook::none());
+        assert!(
+            matches!(answers[..], [Err(RedriveError::Storage(StorageError::Row(_))), Ok(())]),
+            "{answers:?}"
+        );
+        assert_eq!(query(&bed.peer, "SELECT * FROM redrives"), ["1 b 7 50 note"], "{row}");
+    }
+    // What a redrive puts right is no reason.
+    let mut bed = Bed::with(&["'a', 5, 'dead', 99, 3, 7, 'x', -1, 'v', 5, 'whim'"]);
+    bed.redrive_with("a", 50, 25, &mut Hook::none()).unwrap();
+    assert_eq!(bed.claim(50, 10).unwrap(), ticket("a", 5, "w", 8, 1, 60));
 }
 
 #[test]

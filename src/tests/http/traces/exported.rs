@@ -113,6 +113,7 @@ fn the_receiver_continues_the_trace_of_whoever_sends() {
             body.len()
         );
         let mut stream = TcpStream::connect(&receiver.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.write_all((head + &body).as_bytes()).unwrap();
         let mut reply = String::new();
         stream.read_to_string(&mut reply).unwrap();
@@ -159,6 +160,7 @@ fn the_request_has_a_traceparent_only_where_an_endpoint_is_set() {
         });
         let (stream, _) = came.expect("a connection");
         stream.set_nonblocking(false).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let lines = BufReader::new(stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
         lines.filter(|line| !line.starts_with("host")).collect::<Vec<_>>()
     };
@@ -255,14 +257,14 @@ fn a_reload_takes_over_another_endpoint() {
 fn an_endpoint_that_is_none_is_refused() {
     let site = Site::new();
     site.enqueue("cake", 1);
-    let work = |endpoint: &str| run_in_time(site.worker("127.0.0.1:1").args(["--otlp-endpoint", endpoint]));
+    let work = |endpoint: &str| run(site.worker("127.0.0.1:1").args(["--otlp-endpoint", endpoint]));
     for endpoint in ["grpc://127.0.0.1:4317", "127.0.0.1:4318", "http://127.0.0.1:4318?a=b"] {
         let (code, _, err) = work(endpoint);
         assert_eq!(code, Some(2), "{endpoint}: {err}");
         assert!(err.contains("--otlp-endpoint") && err.contains("http://HOST[:PORT][/PATH]"), "{err}");
         let mut receive = ackward("receive");
         receive.args(["--listen", "127.0.0.1:0", "--otlp-endpoint", endpoint, "--inbox"]).arg(site.inbox());
-        assert_eq!(run_in_time(&mut receive).0, Some(2), "{endpoint}");
+        assert_eq!(run(&mut receive).0, Some(2), "{endpoint}");
     }
     assert_eq!(site.jobs(), ["cake pending 0 0"]);
     assert!(!site.inbox().exists());
