@@ -68,7 +68,7 @@ pub(crate) enum Exit {
     Nondeterministic = 3,
     /// An imported incident was not found again.
     NotFound = 4,
-    /// A campaign was interrupted by SIGINT.
+    /// It was interrupted by SIGINT.
     Interrupted = 130,
 }
 
@@ -85,7 +85,7 @@ pub(crate) enum Exit {
   2  the arguments or a scenario file are wrong
   3  the same seed did not give the same run
   4  no seed does what the imported logs say
-  130  fuzz was interrupted; what was done by then is told
+  130  it was interrupted by Ctrl-C; what was done by then is told and kept
 
 Examples:
   cargo sim

@@ -8,6 +8,7 @@ use ackward_sim::findability::HitRate;
 use ackward_sim::scene::Report;
 
 use super::folder::Entry;
+use super::interrupt::Interrupt;
 use super::outcome::{Outcome, Problem, findability};
 use super::shrink::automatic;
 use super::text::span;
@@ -20,12 +21,13 @@ const SAMPLE_SEEDS: u64 = 99;
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let entry = Entry::load(&args.file)?.on(args.how.net).by(args.how.strategy);
     let recording = if args.trace { Recording::Calls } else { Recording::Story };
+    let interrupt = Interrupt::listen()?;
     let (report, outcome) = run_twice(&entry, args.seed, recording).map_err(anyhow::Error::msg)?;
     let mut problem = outcome.problem(&entry);
     if let Some(problem) = problem.as_mut().filter(|problem| problem.seed.is_some()) {
-        problem.notes = measured(&entry, &report, &outcome).unwrap_or_default();
+        problem.notes = measured(&entry, &report, &outcome, &interrupt).unwrap_or_default();
         if !args.after.no_shrink {
-            problem.made.extend(automatic(&entry, &report, args.after.out.as_deref()));
+            problem.made.extend(automatic(&entry, &report, args.after.out.as_deref(), &interrupt));
         }
     }
     for unmet in &report.unmet {
@@ -34,7 +36,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     }
     let word = problem.as_ref().map_or_else(|| outcome.good_word(&entry), |problem| problem.word.clone());
     unless_closed(print(args, &entry, &report, &word, problem.as_ref()))?;
-    Ok(problem.map_or(Exit::Held, |problem| problem.exit))
+    Ok(interrupt.or(problem.map_or(Exit::Held, |problem| problem.exit)))
 }
 
 fn print(
@@ -75,13 +77,14 @@ fn run_twice(entry: &Entry, seed: u64, recording: Recording) -> Result<(Report, 
     })
 }
 
-/// How often the failure strikes: in the seed itself and in those after it.
-fn measured(entry: &Entry, report: &Report, outcome: &Outcome) -> Option<Vec<String>> {
+/// How often the failure strikes: in the seed itself and in those after it, or in those before an interrupt.
+fn measured(entry: &Entry, report: &Report, outcome: &Outcome, interrupt: &Interrupt) -> Option<Vec<String>> {
     let first = report.violations.first()?;
     let strategist = entry.strategist();
     let seeds = if entry.is_random() { SAMPLE_SEEDS } else { 0 };
     let others = panics::guarded(|| {
-        campaign::run_named(&strategist, report.seed.saturating_add(1), seeds, Share::default())
+        let goes_on = || interrupt.goes_on();
+        campaign::run_while(&strategist, report.seed.saturating_add(1), seeds, Share::default(), goes_on)
     });
     let mut sample = outcome.tally.clone();
     sample.merge(others.ok()?);

@@ -70,6 +70,12 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
+/// So many of a thing whose plural ends in s: `1 seed`, `1,234 seeds`.
+pub(crate) fn count(number: u64, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", grouped(number))
+}
+
 /// A span of virtual time in two units: `3d 4h`, `2h 5m`, `7m 12s`, `12s`, `250ms`.
 pub(crate) fn span(microseconds: u64) -> String {
     let seconds = microseconds / 1_000_000;
@@ -125,6 +131,8 @@ mod tests {
     fn numbers_and_spans_read_well() {
         let grouped: Vec<_> = [0, 999, 1_000, 1_234_567].map(super::grouped).to_vec();
         assert_eq!(grouped, ["0", "999", "1,000", "1,234,567"]);
+        let counted: Vec<_> = [0, 1, 2, 1_000].map(|number| count(number, "seed")).to_vec();
+        assert_eq!(counted, ["0 seeds", "1 seed", "2 seeds", "1,000 seeds"]);
         let spans: Vec<_> =
             [0, 250_000, 12_000_000, 432_000_000, 7_500_000_000, 273_600_000_000].map(span).to_vec();
         assert_eq!(spans, ["0ms", "250ms", "12s", "7m 12s", "2h 5m", "3d 4h"]);

@@ -6,6 +6,7 @@ mod children;
 mod ci;
 mod cover;
 mod determinism;
+mod interrupt;
 mod outside;
 mod search;
 mod surface;
