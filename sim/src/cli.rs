@@ -92,7 +92,7 @@ Examples:
   cargo sim run scenarios/storm.toml --seed 7
   cargo sim fuzz scenarios/storm.toml --time 60s")]
 struct Cli {
-    /// The folder of scenario files; else ./scenarios, else the one of this workspace.
+    /// The folder of scenario files [default: ./scenarios where it is there, else that of this workspace].
     #[arg(long, global = true, value_name = "DIR")]
     scenarios: Option<PathBuf>,
     #[command(subcommand)]
@@ -190,6 +190,10 @@ Example:
         dir: Option<PathBuf>,
     },
     /// Measures how fast simulations run on one core, and where the time goes.
+    ///
+    /// Beside a number stands the aim that this project holds it against; missing one does not change the exit code. x
+    /// is a ratio: of built-in to turmoil in seeds per second, or of simulated time to real time. Numbers of a debug
+    /// build, or of a machine that is busy with something else, say little.
     #[command(after_help = "Example:
   cargo sim bench --rounds 9")]
     Bench {

@@ -66,17 +66,17 @@ impl Explained {
 /// nothing.
 #[must_use]
 pub fn explain(scenario: &Rc<Scenario>, report: &Report, samples: u64) -> Option<Explained> {
-    explain_while(scenario, report, samples, &|| true)
+    explain_while(scenario, report, samples, &|_| true)
 }
 
-/// As [`explain`], but before each sample it is asked whether to go on; where not, the last point of the
-/// curve has fewer samples, and there are no points after it.
+/// As [`explain`], but `goes_on` is told how many samples were taken, and says whether to go on; where not, the last
+/// point of the curve has fewer of them, and there are no points after it.
 #[must_use]
 pub fn explain_while(
     scenario: &Rc<Scenario>,
     report: &Report,
     samples: u64,
-    goes_on: &dyn Fn() -> bool,
+    goes_on: &dyn Fn(u64) -> bool,
 ) -> Option<Explained> {
     let property = report.violations.first()?.property;
     let marks = marks(report.deviations.len());
@@ -87,7 +87,7 @@ pub fn explain_while(
     for kept in marks {
         let (mut failed, mut taken) = (0, 0);
         for sample in 0..samples {
-            if !goes_on() {
+            if !goes_on(curve.len() as u64 * samples + taken) {
                 break;
             }
             taken += 1;
@@ -109,6 +109,12 @@ pub fn explain_while(
     }
     let passing = nearest.map(|(kept, sample)| passing(scenario, report, kept, sample));
     Some(Explained { property, curve, points, is_whole, passing })
+}
+
+/// How many points the curve of a run has.
+#[must_use]
+pub fn points(report: &Report) -> u64 {
+    marks(report.deviations.len()).len() as u64
 }
 
 /// Which numbers of deviations are kept: all of them where they are few, the first and the last among them.

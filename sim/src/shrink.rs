@@ -66,17 +66,17 @@ impl Shrunk {
 /// have the right value of its scenario: what is right of a smaller one, nobody has stated.
 #[must_use]
 pub fn shrink(scenario: &Rc<Scenario>, report: &Report, runs_max: u64) -> Option<Shrunk> {
-    shrink_while(scenario, report, runs_max, &|| true)
+    shrink_while(scenario, report, runs_max, &|_| true)
 }
 
-/// As [`shrink`], but before each run after the first it is asked whether to go on; where not, it ends as though no
-/// more runs were allowed, with the smallest run so far.
+/// As [`shrink`], but `goes_on` is told how many runs there were, and says whether to go on; where not, it ends as
+/// though no more runs were allowed, with the smallest run so far. One is made in any case.
 #[must_use]
 pub fn shrink_while(
     scenario: &Rc<Scenario>,
     report: &Report,
     runs_max: u64,
-    goes_on: &dyn Fn() -> bool,
+    goes_on: &dyn Fn(u64) -> bool,
 ) -> Option<Shrunk> {
     let property = report.violations.first()?.property;
     let right = if property == RIGHT_VALUE { Right::of(scenario) } else { Right::default() };
@@ -122,7 +122,7 @@ struct Hunt<'a> {
     seed: u64,
     runs_max: u64,
     runs: u64,
-    goes_on: &'a dyn Fn() -> bool,
+    goes_on: &'a dyn Fn(u64) -> bool,
     /// The smallest so far.
     best: Candidate,
     /// How it broke the property.
@@ -141,7 +141,7 @@ impl Hunt<'_> {
     }
 
     fn is_spent(&self) -> bool {
-        self.runs >= self.runs_max || (self.runs > 0 && !(self.goes_on)())
+        self.runs >= self.runs_max || (self.runs > 0 && !(self.goes_on)(self.runs))
     }
 
     /// Makes a candidate the best one if it breaks the same property.

@@ -97,7 +97,7 @@ pub fn hunt_while(
 /// What was found, made small; where it is not to go on, as small as it is by then.
 #[must_use]
 pub fn shrunk(planted: &Rc<Scenario>, found: &Report, goes_on: &dyn Fn() -> bool) -> Option<Shrunk> {
-    shrink::shrink_while(planted, found, shrink::RUNS_MAX, goes_on)
+    shrink::shrink_while(planted, found, shrink::RUNS_MAX, &|_| goes_on())
 }
 
 /// The median of some numbers, the lower one of two; none of none.

@@ -35,7 +35,7 @@ fn every_field_that_is_not_as_stated_is_named() {
         ("status = \"dead\"\n", "job cake is done, expected: dead"),
         ("reason = \"exhausted\"\n", "job cake has the reason none, expected: exhausted"),
         ("attempts = 1\n", "job cake has 2 attempts, expected: 1"),
-        ("token = [3, 9]\n", "job cake has 2 as token, expected: 3 to 9"),
+        ("token = [3, 9]\n", "job cake has token 2, expected: 3 to 9"),
         ("posts = 1\n", "job cake has 2 requests on the wire, expected: 1"),
         ("effects = 2\n", "job cake has 1 effects, expected: 2"),
         ("redrives = 1\n", "job cake has 0 redrives, expected: 1"),

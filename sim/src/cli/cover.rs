@@ -235,8 +235,11 @@ fn minimise(entry: &Entry, args: &FuzzArgs) -> anyhow::Result<Exit> {
     let mut fuzzer = Fuzzer::new(entry.strategist(), args.start.unwrap_or(1));
     let mut lists = Vec::new();
     let interrupt = Interrupt::listen()?;
+    let progress = Progress::new(read.len() as u64, Instant::now(), !args.json);
     for listed in &read {
+        progress.set(lists.len() as u64, || format!("{}: the corpus", entry.path));
         if interrupt.has_come() {
+            progress.clear();
             let (at, all) = (grouped(lists.len() as u64), count(read.len() as u64, "list"));
             writeln!(io::stderr(), "interrupted: {at} of {all} were run, the corpus is as it was")?;
             return Ok(Exit::Interrupted);
@@ -250,6 +253,7 @@ fn minimise(entry: &Entry, args: &FuzzArgs) -> anyhow::Result<Exit> {
         }
         lists.push((listed.trial.len(), behaviours));
     }
+    progress.clear();
     let places = smallest(&lists);
     let kept: Vec<Listed> = places.iter().filter_map(|at| read.get(*at).cloned()).collect();
     corpus::replace(folder, &kept)?;

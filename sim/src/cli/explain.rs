@@ -1,6 +1,7 @@
 //! `cargo sim explain`: where in a failing run its failure becomes certain, and the nearest run that passes.
 
 use std::io::{self, Write};
+use std::time::Instant;
 
 use ackward_sim::computer::Event;
 use ackward_sim::explain::{self, Explained, Mark, Passing};
@@ -9,6 +10,7 @@ use serde::Serialize;
 
 use super::folder::Entry;
 use super::interrupt::Interrupt;
+use super::progress::Progress;
 use super::text::count;
 use super::{Exit, ExplainArgs, json, panics, unless_closed};
 
@@ -22,8 +24,14 @@ pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<Exit> {
     let (report, explained) = panics::guarded(|| {
         let strategist = entry.strategist();
         let report = strategist.run(args.seed, false);
-        let explained =
-            explain::explain_while(strategist.scenario(), &report, args.samples, &|| interrupt.goes_on());
+        let all = explain::points(&report) * args.samples;
+        let progress = Progress::new(all, Instant::now(), !args.json);
+        let goes_on = |samples| {
+            progress.set(samples, || format!("explaining seed {}", args.seed));
+            interrupt.goes_on()
+        };
+        let explained = explain::explain_while(strategist.scenario(), &report, args.samples, &goes_on);
+        progress.clear();
         (report, explained)
     })
     .map_err(anyhow::Error::msg)?;

@@ -299,7 +299,8 @@ fn tell(
     if args.states && search.is_complete {
         let states = search.explored.states.iter().enumerate();
         for (at, (state, runs)) in states {
-            writeln!(output, "\n# final state {}, of {} runs\n{}", at + 1, grouped(*runs), state.trim_end())?;
+            let (at, runs) = (at + 1, count(*runs, "run"));
+            writeln!(output, "\n# final state {at}, of {runs}\n{}", state.trim_end())?;
         }
         writeln!(output)?;
     }

@@ -16,6 +16,7 @@ use super::pool::{Budget, Chunk, GRACE, PATIENCE, Pool, Task};
 use super::progress::Progress;
 use super::shrink::automatic;
 use super::table::Shown;
+use super::text::count;
 use super::{Exit, FuzzArgs, bundle, jobs, json, millis, panics, table, unless_closed, xray};
 
 /// How long all scenarios take where nothing is said.
@@ -240,5 +241,5 @@ fn seeds_that_matter(entry: &Entry) -> u64 {
 fn message(entry: &Entry, outcome: &Outcome) -> String {
     let failed =
         if outcome.tally.failed > 0 { format!(", {} failed", outcome.tally.failed) } else { String::new() };
-    format!("{}: {} seeds{failed}", entry.path, outcome.tally.seeds)
+    format!("{}: {}{failed}", entry.path, count(outcome.tally.seeds, "seed"))
 }

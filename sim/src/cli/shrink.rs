@@ -4,13 +4,16 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Instant;
 
+use ackward_sim::scenario::Scenario;
 use ackward_sim::scene::Report;
 use ackward_sim::shrink::{self, RUNS_MAX, Shrunk};
 use anyhow::Context;
 
 use super::folder::{Entry, REGRESSIONS};
 use super::interrupt::Interrupt;
+use super::progress::Progress;
 use super::text::{count, shell_word};
 use super::{Exit, ShrinkArgs, panics, unless_closed};
 
@@ -22,7 +25,7 @@ pub(crate) fn shrink(args: &ShrinkArgs) -> anyhow::Result<Exit> {
     let (report, shrunk) = panics::guarded(|| {
         let report = entry.strategist().run(args.seed, false);
         let runs_max = args.runs.unwrap_or(RUNS_MAX);
-        let shrunk = shrink::shrink_while(&scenario, &report, runs_max, &|| interrupt.goes_on());
+        let shrunk = watched(&scenario, &report, runs_max, &interrupt);
         (report, shrunk)
     })
     .map_err(anyhow::Error::msg)?;
@@ -69,8 +72,7 @@ pub(crate) fn automatic(
         return Vec::new();
     }
     let scenario = Rc::new(entry.scenario.clone());
-    let goes_on = || interrupt.goes_on();
-    let shrunk = match panics::guarded(|| shrink::shrink_while(&scenario, report, RUNS_MAX, &goes_on)) {
+    let shrunk = match panics::guarded(|| watched(&scenario, report, RUNS_MAX, interrupt)) {
         Ok(Some(shrunk)) => shrunk,
         Ok(None) => return vec!["not shrunk: its deviations alone do not break the property".to_owned()],
         Err(panic) => return vec![format!("not shrunk: {panic}")],
@@ -82,6 +84,18 @@ pub(crate) fn automatic(
         Err(error) => lines.push(format!("not written: {error:#}; --out DIR names another place")),
     }
     lines
+}
+
+/// Shrinks with a progress bar, until an interrupt.
+fn watched(scenario: &Rc<Scenario>, report: &Report, runs_max: u64, interrupt: &Interrupt) -> Option<Shrunk> {
+    let progress = Progress::new(runs_max, Instant::now(), true);
+    let goes_on = |runs| {
+        progress.set(runs, || format!("shrinking seed {}", report.seed));
+        interrupt.goes_on()
+    };
+    let shrunk = shrink::shrink_while(scenario, report, runs_max, &goes_on);
+    progress.clear();
+    shrunk
 }
 
 /// A file of the folder of regressions with nothing left to chance.

@@ -49,10 +49,12 @@ fn tell(args: &VerifyArgs, entry: &Entry, outcome: &Outcome, problem: Option<&Pr
     if let Some(problem) = problem {
         return writeln!(output, "{}", problem.in_full(entry));
     }
-    let (seeds, was, confidence) = (grouped(outcome.tally.seeds), args.was, args.confidence);
+    let (seeds, was, confidence) = (outcome.tally.seeds, args.was, args.confidence);
+    let are = if seeds == 1 { "is" } else { "are" };
+    let seeds = count(seeds, "seed");
     writeln!(
         output,
-        "{}: {seeds} seeds are clean: a failure that struck {was} of them would have shown with a probability of \
+        "{}: {seeds} {are} clean: a failure that struck {was} of them would have shown with a probability of \
          {confidence} %",
         entry.path
     )?;

@@ -675,10 +675,31 @@ impl Drop for PipeStream {
     }
 }
 
+/// Text on one line; quotes are as they are, for there are many in JSON.
+fn escaped(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '"' | '\'' => line.push(char),
+            char => line.extend(char.escape_debug()),
+        }
+    }
+    line
+}
+
 /// Bytes for the story: text where it is text, cut where it is long.
 fn shown(bytes: &[u8]) -> String {
     const SHOWN_MAX: usize = 60;
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_MAX)]);
     let more = if bytes.len() > SHOWN_MAX { format!(" … ({} bytes)", bytes.len()) } else { String::new() };
-    format!("{text:?}{more}")
+    format!("\"{}\"{more}", escaped(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn bytes_are_told_on_one_line_with_their_quotes_as_they_are() {
+        assert_eq!(super::shown(b"\r\n{\"ok\":true}\xff"), "\"\\r\\n{\"ok\":true}\u{fffd}\"");
+        assert_eq!(super::shown(&[b'a'; 61]), format!("\"{}\" … (61 bytes)", "a".repeat(60)));
+    }
 }

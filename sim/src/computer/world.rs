@@ -254,6 +254,21 @@ impl World {
         self.holds_lock_where(is_its)
     }
 
+    /// Whether a process holds a lock on a file now with a connection that nothing runs on. What is under way on a lane
+    /// may well be a transaction.
+    #[must_use]
+    pub fn holds_idle_lock(&self, process: ProcessId) -> bool {
+        let (incarnation, idle) = {
+            let state = self.state.borrow();
+            let idle: Vec<_> = state.lanes.iter().map(|lane| lane.job.is_none()).collect();
+            (state.processes[process].incarnation, idle)
+        };
+        self.holds_lock_where(|open| {
+            let is_idle = idle.get(open.lane).copied().unwrap_or(true);
+            (open.process, open.incarnation) == (process, incarnation) && is_idle
+        })
+    }
+
     fn holds_lock_where(&self, is_meant: impl Fn(&OpenFile) -> bool) -> bool {
         let state = &mut *self.state.borrow_mut();
         let machines = &mut state.machines;

@@ -52,8 +52,16 @@ pub trait Model: Clone + Default + PartialEq {
     /// The first that is broken.
     fn check_step(&self, before: &Self) -> Result<(), Broken>;
 
+    /// An operation in words, with all its arguments.
+    fn asked(op: &Self::Op) -> String;
+
     /// A result in words, for the story.
     fn told(result: &Self::Result) -> String;
+
+    /// A result in words that no other result has.
+    fn exactly(result: &Self::Result) -> String {
+        Self::told(result)
+    }
 
     /// What a commit changed, for the story.
     fn story(&self, before: &Self) -> Vec<String>;
@@ -177,12 +185,6 @@ impl<M: Model> FileJudge<M> {
         self.commits_lost
     }
 
-    /// Whether an operation runs on a lane now.
-    #[must_use]
-    pub(super) fn is_running(&self, lane: usize) -> bool {
-        self.running.get(lane).is_some_and(Option::is_some)
-    }
-
     /// How many commits were judged.
     #[must_use]
     pub const fn commits(&self) -> u64 {
@@ -212,8 +214,8 @@ impl<M: Model> FileJudge<M> {
         let waited_us = at_us - running.begun_at_us;
         if waited_us < patience_us {
             let detail = format!(
-                "{:?} gave up on a lock after {} ms, expected at least {} ms",
-                running.op,
+                "{} gave up on a lock after {} ms, expected at least {} ms",
+                asked::<M>(running.op.as_ref()),
                 waited_us / 1_000,
                 patience_us / 1_000
             );
@@ -233,12 +235,13 @@ impl<M: Model> FileJudge<M> {
     pub(super) fn end(&mut self, lane: usize, at_us: i64, outcome: Outcome<M::Result>) {
         let Some(running) = self.running.get_mut(lane).and_then(Option::take) else { return };
         let Running { op, clock_read_at_us, locked_at_us, expected, committed, rewrote, .. } = running;
+        let asked = || asked::<M>(op.as_ref());
         let locked = locked_at_us.is_some();
         if let (Some(read_us), Some(locked_us)) = (clock_read_at_us, locked_at_us)
             && read_us < locked_us
         {
             let late_us = locked_us - read_us;
-            let detail = format!("{op:?} got the write lock {late_us} us after it had read the clock");
+            let detail = format!("{} got the write lock {late_us} us after it had read the clock", asked());
             self.found.push((CLOCK_UNDER_LOCK, at_us, detail));
         }
         match (outcome, committed) {
@@ -247,8 +250,9 @@ impl<M: Model> FileJudge<M> {
                     last.acknowledged = true;
                 }
                 if !wanted.contains(&result) {
-                    let detail =
-                        format!("{op:?} committed and returned {result:?}, expected {}", list(&wanted));
+                    let (asked, expected) = (asked(), alternatives::<M>(&wanted));
+                    let result = M::exactly(&result);
+                    let detail = format!("{asked} committed and returned: {result}; expected: {expected}");
                     self.found.push((RESULT_MATCHES_MODEL, at_us, detail));
                 }
             }
@@ -262,7 +266,7 @@ impl<M: Model> FileJudge<M> {
                 self.judge_unchanged(op, locked, expected, &result, at_us);
             }
             (Outcome::Failed, Some(_)) => {
-                let detail = format!("{op:?} failed, but its change is committed");
+                let detail = format!("{} failed, but its change is committed", asked());
                 self.found.push((FAILURE_CHANGES_NOTHING, at_us, detail));
             }
             (Outcome::Failed | Outcome::Unknown, _) => {}
@@ -285,24 +289,27 @@ impl<M: Model> FileJudge<M> {
         result: &M::Result,
         at_us: i64,
     ) {
+        let (asked, told) = (|| asked::<M>(op.as_ref()), || M::exactly(result));
         let Some(expected) = expected else {
             if M::needs_no_lock(result) {
                 return;
             }
-            let how = if locked { "and still holds" } else { "without ever having held" };
-            let detail = format!("{op:?} returned {result:?} {how} the write lock");
+            let how = if locked { "it still holds" } else { "it never held" };
+            let detail = format!("{} returned: {}; {how} the write lock", asked(), told());
             self.found.push((ONE_TRANSACTION, at_us, detail));
             return;
         };
         match expected.iter().find(|expected| expected.result == *result) {
             Some(expected) if !expected.changed => {}
             Some(_) => {
-                let detail = format!("{op:?} returned {result:?} without a commit; it must change rows");
+                let detail =
+                    format!("{} returned: {}; without a commit, but it must change rows", asked(), told());
                 self.found.push((ONE_TRANSACTION, at_us, detail));
             }
             None => {
-                let regular = expected.first().map(|expected| &expected.result);
-                let detail = format!("{op:?} returned {result:?}, expected {regular:?}");
+                let regular = expected.first().map(|expected| M::exactly(&expected.result));
+                let regular = regular.unwrap_or_else(|| "nothing".to_owned());
+                let detail = format!("{} returned: {}; expected: {regular}", asked(), told());
                 self.found.push((RESULT_MATCHES_MODEL, at_us, detail));
             }
         }
@@ -439,7 +446,7 @@ impl<M: Model> Watching for FileJudge<M> {
         if self.compare(&self.model.clone(), event).is_ok() {
             return self.unchanged(event, was_dead, reached);
         }
-        let detail = format!("{op:?} by {} committed: {difference}", event.process_name);
+        let detail = format!("{} by {} committed: {difference}", M::asked(&op), event.process_name);
         self.found.push((COMMIT_MATCHES_MODEL, event.at_us, detail));
     }
 
@@ -476,7 +483,11 @@ impl<M: Model> FileJudge<M> {
     }
 }
 
-fn list<R: std::fmt::Debug>(results: &[R]) -> String {
-    let results: Vec<_> = results.iter().map(|result| format!("{result:?}")).collect();
-    results.join(" or ")
+/// An operation in words; one that has not got as far as to its arguments has none.
+fn asked<M: Model>(op: Option<&M::Op>) -> String {
+    op.map_or_else(|| "an operation".to_owned(), M::asked)
+}
+
+fn alternatives<M: Model>(results: &[M::Result]) -> String {
+    results.iter().map(M::exactly).collect::<Vec<_>>().join(", or ")
 }

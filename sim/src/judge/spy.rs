@@ -17,7 +17,7 @@ use super::{Milestone, with};
 use crate::model::{QueueModel, QueueOp, QueueResult};
 use failure::{Failure, batch, claim_failure, enqueued, finished, redriven, released};
 use one_by_one::OneByOne;
-use telling::{claimed, tell};
+use telling::tell;
 
 pub(super) use failure::blames_itself;
 pub(super) use telling::{Kept, begin, end_with, gave_up, hidden};
@@ -70,9 +70,6 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
             Ok(now)
         };
         let result = self.inner.claim_at(owner, &mut told, lease, fault);
-        if let Ok(ticket) = &result {
-            claimed(ticket.as_slice());
-        }
         self.end(result.as_ref().map(|ticket| QueueResult::Claimed(ticket.clone())).map_err(claim_failure));
         result
     }
@@ -174,9 +171,6 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
             Ok(now)
         };
         let result = self.inner.claim_many(owner, &mut told, lease, max, fault);
-        if let Ok(tickets) = &result {
-            claimed(tickets);
-        }
         let answer = |ticket: &Ticket| QueueResult::Claimed(Some(ticket.clone()));
         let answers = |tickets: &Vec<_>| QueueResult::Batch(tickets.iter().map(answer).collect());
         self.end(result.as_ref().map(answers).map_err(claim_failure));

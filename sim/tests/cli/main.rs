@@ -40,6 +40,21 @@ fn malformed_scenarios_exit_2_with_file_line_key_and_what_is_allowed() {
             &["bad.toml:3:8", "faults.kill is 1.5", "allowed: a probability from 0 to 1"],
         ),
         (
+            "no value",
+            b"about = \"x\"\n[faults]\nkill = ",
+            &["bad.toml:3:8", "faults.kill has no value, allowed: a number, true or false"],
+        ),
+        (
+            "a word without quotes",
+            b"about = \"x\"\n[faults]\nkill = often",
+            &["bad.toml:3:8", "faults.kill is often, allowed: a number, true or false"],
+        ),
+        (
+            "a date",
+            b"about = \"x\"\n[faults]\nkill = 2000-01-01",
+            &["bad.toml:3:8", "faults.kill is 2000-01-01, allowed: a probability from 0 to 1"],
+        ),
+        (
             "unknown point",
             b"about = \"x\"\n[[deviation]]\nat = \"w/1/claim#1/commit/db.wirte#1\"\ndo = \"kill\"",
             &["bad.toml:3:6", "deviation[0].at", "db.wirte", "did you mean db.write?"],

@@ -27,7 +27,7 @@ fn a_broken_property_exits_1_and_ends_with_a_command_that_shows_it_again() {
             panic!("{text}")
         };
         assert!(detail.contains("cake is pending"), "{detail}");
-        assert!(text.contains("  hit rate ") && text.contains(" give 99 %"), "{text}");
+        assert!(text.contains("  hit rate ") && text.contains(" for 99 %"), "{text}");
         assert!(text.contains("regressions/it is late-settles-seed-3.toml"), "{text}");
         let shrunk = folder.path().join("regressions/it is late-settles-seed-3.toml");
         let again = sim(&["run", shrunk.to_str().unwrap()]);

@@ -4,7 +4,6 @@ use super::super::file::{FileJudge, Model, Outcome};
 use super::super::{ERROR_NAMES_ITS_CAUSE, Judges, Milestone, Milestones, NO_LOCK_LEFT, with};
 use crate::computer::current;
 use crate::model::{QueueModel, QueueOp};
-use ackward::rules::Ticket;
 
 /// A model whose judge is among [`Judges`].
 pub(in crate::judge) trait Kept: Model {
@@ -78,14 +77,5 @@ pub(in crate::judge) fn hidden(error: &str) {
     with(|judges, world| {
         let detail = format!("process {} fails with: {error}", world.running().0);
         judges.fail(ERROR_NAMES_ITS_CAUSE, world.now_us(), detail);
-    });
-}
-
-/// The jobs of these tickets were claimed on the lane that runs.
-pub(super) fn claimed(tickets: &[Ticket]) {
-    with(|judges, world| {
-        if let (process, Some(lane)) = world.running() {
-            tickets.iter().for_each(|ticket| judges.claimed(process, lane, &ticket.id));
-        }
     });
 }
