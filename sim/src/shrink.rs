@@ -148,7 +148,7 @@ impl Hunt<'_> {
     fn accepts(&mut self, mut candidate: Candidate) -> bool {
         let Some(report) = self.run(&candidate, self.seed) else { return false };
         // Deviations that found no point are gone; an end that came sooner has cut off the rest.
-        candidate.deviations = report.deviations;
+        candidate.deviations = report.deviations.into_vec();
         self.detail = report.violations.into_iter().next().map(|violation| violation.detail);
         self.best = candidate;
         true

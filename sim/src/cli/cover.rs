@@ -146,9 +146,9 @@ impl<'a> Search<'a> {
         let read = corpus::read(&self.args.corpus)?;
         self.sizes.read = read.len();
         for listed in read {
-            if let Some(stop) = self.limit() {
+            if self.interrupt.has_come() {
                 self.progress.clear();
-                return Ok((stop, None));
+                return Ok((Stop::Interrupt, None));
             }
             let step = guarded(|| self.fuzzer.plant(&listed.trial))?;
             if let Some(failed) = self.took(step) {
@@ -209,18 +209,15 @@ impl<'a> Search<'a> {
     }
 
     fn must_stop(&self) -> Option<Stop> {
-        let since_new = self.fuzzer.runs() - self.new_at;
-        let is_flat = self.args.plateau.is_some_and(|most| since_new >= most);
-        self.limit().or(is_flat.then_some(Stop::Plateau))
-    }
-
-    /// What stops it however much it finds.
-    fn limit(&self) -> Option<Stop> {
         if self.interrupt.has_come() {
             return Some(Stop::Interrupt);
         }
-        if self.args.seeds.is_some_and(|most| self.fuzzer.runs() >= most) {
+        let runs = self.fuzzer.runs();
+        if self.args.seeds.is_some_and(|most| runs >= most) {
             return Some(Stop::Runs);
+        }
+        if self.args.plateau.is_some_and(|most| runs - self.new_at >= most) {
+            return Some(Stop::Plateau);
         }
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline).then_some(Stop::Time)
     }

@@ -229,7 +229,7 @@ impl Fuzzer {
         self.reached.extend(behaviours);
         let own = &world.scenario().deviations;
         let list: Vec<_> =
-            report.deviations.into_iter().filter(|deviation| !own.contains(deviation)).collect();
+            report.deviations.into_vec().into_iter().filter(|deviation| !own.contains(deviation)).collect();
         let values = world.values.clone();
         self.corpus.push(Listed { world, list: list.clone(), picked: 0 });
         Step::New(Trial { values, list })

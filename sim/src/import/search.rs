@@ -59,7 +59,7 @@ pub fn search(
         seeds += 1;
         let is_better = best.as_ref().is_none_or(|(_, best, _)| rank(&likeness) > rank(best));
         if is_better && report.deviations.len() <= DEVIATIONS_MAX {
-            best = Some((seed, likeness, report.deviations));
+            best = Some((seed, likeness, report.deviations.into_vec()));
         }
         let is_found = best.as_ref().is_some_and(|(_, likeness, _)| likeness.is_exact);
         if !goes_on(seeds) || is_found {

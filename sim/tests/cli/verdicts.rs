@@ -93,7 +93,7 @@ fn the_default_campaign_runs_every_scenario_on_turmoil_too() {
     assert_eq!(output.status.code(), Some(0), "{text}");
     let line = text.lines().find(|line| line.starts_with("with turmoil as the net")).unwrap_or_default();
     assert!(
-        line.starts_with("with turmoil as the net: 1 scenarios, ") && line.ends_with("all held"),
+        line.starts_with("with turmoil as the net: 1 scenario, ") && line.ends_with("all held"),
         "{line}"
     );
     // It fails on any net, so the last line is a command of either.
