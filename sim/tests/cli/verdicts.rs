@@ -102,7 +102,7 @@ fn the_default_campaign_runs_every_scenario_on_turmoil_too() {
     let text = text_of(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(
-        text.contains("with turmoil as the net: 1 scenarios, ") && text.contains("1 did not hold"),
+        text.contains("with turmoil as the net: 1 scenario, ") && text.contains("1 did not hold"),
         "{text}"
     );
     assert!(text.lines().last().unwrap().ends_with("--seed 1 --net turmoil"), "{text}");
