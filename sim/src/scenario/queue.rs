@@ -4,6 +4,8 @@ use ackward::rules::{Attempts, Lease, Name, Qty, Ttl};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+#[expect(unused_imports, reason = "a link of the documentation, whose text is also the schema's")]
+use super::vocabulary;
 use super::{field, schema};
 
 /// A job, or several like it, that the producer enqueues.

@@ -42,6 +42,12 @@ impl PartialEq for Deviations {
     }
 }
 
+impl PartialEq<Vec<Deviation>> for Deviations {
+    fn eq(&self, other: &Vec<Deviation>) -> bool {
+        **self == **other
+    }
+}
+
 impl fmt::Debug for Deviations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&**self, f)
