@@ -24,6 +24,7 @@ pub use ffi::VFS_NAME;
 pub use meter::{Measured, measure};
 pub use observer::{LockEvent, Observer};
 pub use process::{Context, ProcessClock, ProcessSpec, SimLane};
+pub(crate) use simulation::named;
 pub use simulation::{EPOCH_MS, End, Simulation, SimulationOptions};
 pub use stream::{SimListener, SimStream};
 pub use trace::{Event, Recording, Trace};

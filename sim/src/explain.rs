@@ -45,6 +45,10 @@ pub struct Explained {
     pub property: &'static str,
     /// How likely that is from each point on.
     pub curve: Vec<Mark>,
+    /// How many points the whole curve has.
+    pub points: usize,
+    /// Whether every point is there with all its samples.
+    pub is_whole: bool,
     /// The nearest run that passes, if any sample did.
     pub passing: Option<Passing>,
 }
@@ -62,12 +66,31 @@ impl Explained {
 /// nothing.
 #[must_use]
 pub fn explain(scenario: &Rc<Scenario>, report: &Report, samples: u64) -> Option<Explained> {
+    explain_while(scenario, report, samples, &|_| true)
+}
+
+/// As [`explain`], but `goes_on` is told how many samples were taken, and says whether to go on; where not, the last
+/// point of the curve has fewer of them, and there are no points after it.
+#[must_use]
+pub fn explain_while(
+    scenario: &Rc<Scenario>,
+    report: &Report,
+    samples: u64,
+    goes_on: &dyn Fn(u64) -> bool,
+) -> Option<Explained> {
     let property = report.violations.first()?.property;
+    let marks = marks(report.deviations.len());
+    let points = marks.len();
     let mut curve = Vec::new();
     let mut nearest = None;
-    for kept in marks(report.deviations.len()) {
-        let mut failed = 0;
+    let mut is_whole = true;
+    for kept in marks {
+        let (mut failed, mut taken) = (0, 0);
         for sample in 0..samples {
+            if !goes_on(curve.len() as u64 * samples + taken) {
+                break;
+            }
+            taken += 1;
             let other = resample(scenario, report, kept, sample, false);
             if other.violations.first().is_some_and(|first| first.property == property) {
                 failed += 1;
@@ -76,10 +99,22 @@ pub fn explain(scenario: &Rc<Scenario>, report: &Report, samples: u64) -> Option
             }
         }
         let last = kept.checked_sub(1).and_then(|at| report.deviations.get(at)).cloned();
-        curve.push(Mark { kept, last, failed, samples });
+        if taken > 0 {
+            curve.push(Mark { kept, last, failed, samples: taken });
+        }
+        is_whole = taken == samples;
+        if !is_whole {
+            break;
+        }
     }
     let passing = nearest.map(|(kept, sample)| passing(scenario, report, kept, sample));
-    Some(Explained { property, curve, passing })
+    Some(Explained { property, curve, points, is_whole, passing })
+}
+
+/// How many points the curve of a run has.
+#[must_use]
+pub fn points(report: &Report) -> u64 {
+    marks(report.deviations.len()).len() as u64
 }
 
 /// Which numbers of deviations are kept: all of them where they are few, the first and the last among them.

@@ -20,6 +20,7 @@ use ackward::storage::Durability;
 
 use crate::computer::{LockEvent, Observer, ProcessId, Trace, World, current};
 use crate::model::QueueModel;
+use crate::numbers::count;
 
 use delivery::Deliveries;
 
@@ -214,7 +215,10 @@ impl Judges {
         };
         store.connections += 1;
         if open > CONNECTIONS_MAX {
-            let detail = format!("process {process} holds {open} connections, allowed: {CONNECTIONS_MAX}");
+            let detail = format!(
+                "process {process} holds {}, allowed: {CONNECTIONS_MAX}",
+                count(open as u64, "connection")
+            );
             self.fail(NO_CONNECTION_LEAKED, at_us, detail);
         }
     }
@@ -262,7 +266,11 @@ impl Judges {
         for (id, times) in std::mem::take(&mut self.deliveries.acknowledged) {
             let effects = self.inbox.model().0.effects().iter().filter(|row| row.id == id).count();
             if effects != 1 {
-                let detail = format!("job {id} was acknowledged {times} times and has {effects} effects");
+                let detail = format!(
+                    "job {id} was acknowledged {} and has {}",
+                    count(times as u64, "time"),
+                    count(effects as u64, "effect")
+                );
                 self.fail(EFFECT_ONCE, at_us, detail);
             }
         }

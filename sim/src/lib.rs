@@ -14,6 +14,7 @@ pub mod findability;
 pub mod import;
 pub mod judge;
 pub mod model;
+pub mod numbers;
 pub mod outside;
 pub mod scenario;
 pub mod scene;

@@ -2,6 +2,7 @@
 //! its inbox on a machine of its own, all running the code that runs in production.
 
 mod chooser;
+mod deviations;
 mod fault;
 mod finale;
 mod front;
@@ -33,6 +34,7 @@ use crate::judge::{
 use crate::scenario::{Net, Scenario};
 
 pub use chooser::{SceneChooser, probabilities};
+pub use deviations::Deviations;
 pub use fault::SimFault;
 pub use producer::open as open_queue;
 pub use sender::{WatchedSender, http as http_sender, http_patient as patient_http_sender};
@@ -71,7 +73,7 @@ pub struct Report {
     /// What struck, and what of it had an effect.
     pub struck: Struck,
     /// Where the run left the default.
-    pub deviations: Vec<Deviation>,
+    pub deviations: Deviations,
     /// Scripted deviations that did not find their point.
     pub unmet: Vec<Deviation>,
     /// The story, where it was to be told.
@@ -339,9 +341,9 @@ fn report(scenario: &Scenario, seed: u64, end: End, judges: &Rc<RefCell<Judges>>
         at_us: end.at_us,
         vfs_calls: end.vfs_calls,
         struck: end.struck,
-        deviations: end.named_deviations(),
         unmet: Vec::new(),
         final_state: finale::text(&judges, &end.processes),
+        deviations: Deviations::new(end.deviations, end.processes),
         events: end.events,
         files: Vec::new(),
     }

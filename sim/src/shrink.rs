@@ -66,6 +66,18 @@ impl Shrunk {
 /// have the right value of its scenario: what is right of a smaller one, nobody has stated.
 #[must_use]
 pub fn shrink(scenario: &Rc<Scenario>, report: &Report, runs_max: u64) -> Option<Shrunk> {
+    shrink_while(scenario, report, runs_max, &|_| true)
+}
+
+/// As [`shrink`], but `goes_on` is told how many runs there were, and says whether to go on; where not, it ends as
+/// though no more runs were allowed, with the smallest run so far. One is made in any case.
+#[must_use]
+pub fn shrink_while(
+    scenario: &Rc<Scenario>,
+    report: &Report,
+    runs_max: u64,
+    goes_on: &dyn Fn(u64) -> bool,
+) -> Option<Shrunk> {
     let property = report.violations.first()?.property;
     let right = if property == RIGHT_VALUE { Right::of(scenario) } else { Right::default() };
     let start = Candidate::new(scenario, &report.deviations, right);
@@ -74,7 +86,8 @@ pub fn shrink(scenario: &Rc<Scenario>, report: &Report, runs_max: u64) -> Option
     let plain_max = shrinking_max.saturating_sub(needle::RUNS + needle::RUNS_AFTER);
     let plain_max = plain_max.max(PLAIN_RUNS.min(shrinking_max));
     let best = start.clone();
-    let mut hunt = Hunt { property, seed: report.seed, runs_max: plain_max, runs: 0, best, detail: None };
+    let mut hunt =
+        Hunt { property, seed: report.seed, runs_max: plain_max, runs: 0, goes_on, best, detail: None };
     let fails = (1..=SEEDS_TRIED).chain([report.seed]).any(|seed| {
         hunt.seed = seed;
         hunt.accepts(start.clone())
@@ -104,18 +117,19 @@ pub fn shrink(scenario: &Rc<Scenario>, report: &Report, runs_max: u64) -> Option
 }
 
 /// The search for the smallest candidate that breaks the property.
-struct Hunt {
+struct Hunt<'a> {
     property: &'static str,
     seed: u64,
     runs_max: u64,
     runs: u64,
+    goes_on: &'a dyn Fn(u64) -> bool,
     /// The smallest so far.
     best: Candidate,
     /// How it broke the property.
     detail: Option<String>,
 }
 
-impl Hunt {
+impl Hunt<'_> {
     /// Tries everything once; returns whether anything became smaller.
     fn round(&mut self) -> bool {
         let before = self.best.clone();
@@ -127,14 +141,14 @@ impl Hunt {
     }
 
     fn is_spent(&self) -> bool {
-        self.runs >= self.runs_max
+        self.runs >= self.runs_max || (self.runs > 0 && !(self.goes_on)(self.runs))
     }
 
     /// Makes a candidate the best one if it breaks the same property.
     fn accepts(&mut self, mut candidate: Candidate) -> bool {
         let Some(report) = self.run(&candidate, self.seed) else { return false };
         // Deviations that found no point are gone; an end that came sooner has cut off the rest.
-        candidate.deviations = report.deviations;
+        candidate.deviations = report.deviations.into_vec();
         self.detail = report.violations.into_iter().next().map(|violation| violation.detail);
         self.best = candidate;
         true

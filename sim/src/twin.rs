@@ -94,7 +94,9 @@ impl System for Twins {
 
     async fn work(context: Context, post: Rc<Post>, stage: Rc<Stage>) {
         match FLAW.get() {
-            Flaw::HeartbeatStopsBeforeTheDrain => worker::work(context, post, stage).await,
+            Flaw::HeartbeatStopsBeforeTheDrain | Flaw::ReadsOnWhileSending => {
+                worker::work(context, post, stage).await
+            }
             _ => crate::scene::work::<Self>(context, post, stage).await,
         }
     }

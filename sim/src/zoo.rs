@@ -79,14 +79,25 @@ pub const fn start(at: u64) -> u64 {
 /// The first failing run from `start` on, within `seeds` seeds.
 #[must_use]
 pub fn hunt(planted: &Rc<Scenario>, start: u64, seeds: u64) -> Option<Report> {
-    let mut reports = (start..start.saturating_add(seeds)).map(|seed| twin::run(planted, seed, false));
-    reports.find(|report| !report.has_passed())
+    hunt_while(planted, start, seeds, &|| true)
 }
 
-/// What was found, made small.
+/// As [`hunt`], but before each seed it is asked whether to go on; where not, nothing is found.
 #[must_use]
-pub fn shrunk(planted: &Rc<Scenario>, found: &Report) -> Option<Shrunk> {
-    shrink::shrink(planted, found, shrink::RUNS_MAX)
+pub fn hunt_while(
+    planted: &Rc<Scenario>,
+    start: u64,
+    seeds: u64,
+    goes_on: &dyn Fn() -> bool,
+) -> Option<Report> {
+    let seeds = (start..start.saturating_add(seeds)).take_while(|_| goes_on());
+    seeds.map(|seed| twin::run(planted, seed, false)).find(|report| !report.has_passed())
+}
+
+/// What was found, made small; where it is not to go on, as small as it is by then.
+#[must_use]
+pub fn shrunk(planted: &Rc<Scenario>, found: &Report, goes_on: &dyn Fn() -> bool) -> Option<Shrunk> {
+    shrink::shrink_while(planted, found, shrink::RUNS_MAX, &|_| goes_on())
 }
 
 /// The median of some numbers, the lower one of two; none of none.

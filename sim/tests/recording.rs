@@ -74,7 +74,7 @@ fn every_deviation_of_a_replay_is_met() {
     let storm = storm();
     let recorded = scene::run(&storm, 5, false);
     assert!(recorded.deviations.len() > 10, "{}", recorded.deviations.len());
-    let mut quiet = Scenario { deviations: recorded.deviations.clone(), ..(*storm).clone() };
+    let mut quiet = Scenario { deviations: recorded.deviations.to_vec(), ..(*storm).clone() };
     quiet.faults = ackward_sim::scenario::Faults {
         stall_ms: storm.faults.stall_ms,
         slow_ms: storm.faults.slow_ms,

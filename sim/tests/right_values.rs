@@ -35,9 +35,9 @@ fn every_field_that_is_not_as_stated_is_named() {
         ("status = \"dead\"\n", "job cake is done, expected: dead"),
         ("reason = \"exhausted\"\n", "job cake has the reason none, expected: exhausted"),
         ("attempts = 1\n", "job cake has 2 attempts, expected: 1"),
-        ("token = [3, 9]\n", "job cake has 2 as token, expected: 3 to 9"),
+        ("token = [3, 9]\n", "job cake has token 2, expected: 3 to 9"),
         ("posts = 1\n", "job cake has 2 requests on the wire, expected: 1"),
-        ("effects = 2\n", "job cake has 1 effects, expected: 2"),
+        ("effects = 2\n", "job cake has 1 effect, expected: 2"),
         ("redrives = 1\n", "job cake has 0 redrives, expected: 1"),
     ] {
         assert_eq!(details(wrong), [detail]);
@@ -53,7 +53,7 @@ fn r42_where_a_consumer_stands_and_how_often_it_connected() {
     for (expected, detail) in [
         ("last = 3\nconnections = 1\n", None),
         ("last = 2\n", Some("consumer reader is at event 3, expected: 2")),
-        ("connections = [2, 9]\n", Some("consumer reader made 1 connections, expected: 2 to 9")),
+        ("connections = [2, 9]\n", Some("consumer reader made 1 connection, expected: 2 to 9")),
     ] {
         let scenario =
             Scenario::parse("stream", format!("{STREAM}{expected}").as_bytes()).expect("it is valid");

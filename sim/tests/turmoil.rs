@@ -19,6 +19,7 @@ use ackward_sim::computer::{
 };
 use ackward_sim::scenario::{Net, Scenario};
 use ackward_sim::scene::{self, Real, Stage, System};
+use ackward_sim::zoo::FIELD;
 use common::alone;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -68,6 +69,22 @@ fn the_scripted_scenarios_reach_what_they_are_for_on_turmoil_too() {
         seen += 1;
     }
     assert!(seen >= 8, "{seen}");
+}
+
+/// What strikes in a field scenario strikes here too: a story whose event never happens shows nothing.
+#[test]
+fn every_deviation_of_a_field_scenario_happens_on_turmoil_too() {
+    let _alone = alone();
+    let mut seen = 0;
+    for (name, _) in FIELD {
+        let scenario = on_turmoil(&format!("field/{name}"));
+        if !scenario.faults.is_random() && !scenario.deviations.is_empty() {
+            let report = scene::run(&scenario, 1, false);
+            assert_eq!((&report.violations, &report.unmet), (&vec![], &vec![]), "{name}");
+            seen += 1;
+        }
+    }
+    assert!(seen >= 30, "{seen}");
 }
 
 /// The whole story, byte by byte, in two processes and with no environment at all.

@@ -33,7 +33,7 @@ fn the_story_of_the_repeat_fails_with_its_mistake_and_holds_without() {
     let real = scene::run(&scenario, 1, false);
     for report in [sound, real] {
         assert_eq!(report.violations, []);
-        assert_eq!(report.deviations, scenario.deviations);
+        assert_eq!(*report.deviations, *scenario.deviations);
     }
 }
 

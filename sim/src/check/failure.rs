@@ -8,6 +8,7 @@ use super::once::{self, Ran, Settings};
 use crate::choice::{Deviation, Kind};
 use crate::computer::{Event, Recording};
 use crate::findability::HitRate;
+use crate::numbers::count;
 use crate::shrink::minimize;
 
 /// A property of a check that did not hold, and the fewest deviations found that break it.
@@ -69,13 +70,12 @@ impl fmt::Display for Failure {
             None => writeln!(f, "{check} breaks {property}: {detail}")?,
         }
         if let Some(rate) = self.rate {
-            let (sure, surer) = (rate.clean_seeds(95), rate.clean_seeds(99));
-            writeln!(
-                f,
-                "  {rate} seeds fail: after a fix, {sure} clean ones give 95 % confidence and {surer} give 99 %"
-            )?;
+            let (sure, surer) =
+                (count(rate.clean_seeds(95), "clean seed"), count(rate.clean_seeds(99), "clean seed"));
+            writeln!(f, "  {rate} seeds fail: after a fix, {sure} for 95 % confidence, {surer} for 99 %")?;
         }
-        writeln!(f, "  {} of {} deviations are enough:", self.deviations.len(), self.before)?;
+        let before = count(self.before as u64, "deviation");
+        writeln!(f, "  {} of {before} are enough:", self.deviations.len())?;
         for deviation in &self.deviations {
             writeln!(f, "    {}", deviation.in_words())?;
         }

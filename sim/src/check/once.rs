@@ -65,7 +65,8 @@ pub(super) fn run(
     lab.watch(&broken);
     let has_settled = play(settings, &mut lab, &broken);
     if !has_settled {
-        let how = format!("{} processes have not ended two minutes after the last fault", lab.open.get());
+        let how =
+            format!("processes that have not ended two minutes after the last fault: {}", lab.open.get());
         broken.borrow_mut().push((SETTLES.to_owned(), how));
     }
     judge(settings, &mut lab, &broken);

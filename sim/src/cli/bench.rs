@@ -16,7 +16,8 @@ use ackward_sim::scenario::{Net, Scenario};
 use ackward_sim::scene::{self, Real, RunOptions};
 
 use super::folder::{Entry, find};
-use super::text::grouped;
+use super::interrupt::Interrupt;
+use super::text::{count, grouped};
 use super::{Exit, panics};
 use sweep::Sweep;
 
@@ -54,6 +55,9 @@ pub(crate) fn bench(folder: Option<&Path>, rounds: u64) -> anyhow::Result<Exit> 
     let load = |name: &str| Entry::load(&folder.join(name)).map(|entry| Rc::new(entry.scenario));
     let (race, storm) = (load("two-workers-one-job.toml")?, load("storm.toml")?);
     let storm_on_turmoil = Rc::new(Scenario { net: Net::Turmoil, ..(*storm).clone() });
+    let interrupt = Interrupt::listen()?;
+    interrupt
+        .end_with(|| "interrupted: no round counts without all the others, nothing is printed".to_owned());
     let results = panics::guarded(|| {
         let sweep = Sweep::new();
         let mut results = Rounds::default();
@@ -78,7 +82,12 @@ pub(crate) fn bench(folder: Option<&Path>, rounds: u64) -> anyhow::Result<Exit> 
 fn print(output: &mut impl Write, results: &Rounds, points: usize, rounds: u64) -> io::Result<()> {
     let build =
         if cfg!(debug_assertions) { "a debug build: these numbers say little" } else { "release build" };
-    writeln!(output, "one core, {build}; the median of {rounds} rounds of {} ms each", SLICE.as_millis())?;
+    writeln!(
+        output,
+        "one core, {build}; the median of {} of {} ms each",
+        count(rounds, "round"),
+        SLICE.as_millis()
+    )?;
     let mut line = |what: &str, value: f64, unit: &str, aim: &str| {
         writeln!(output, "{what:<46} {:>10} {unit:<8} {aim}", grouped(value as u64))
     };

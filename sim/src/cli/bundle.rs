@@ -7,6 +7,7 @@ use ackward_sim::scene::Report;
 use anyhow::Context;
 
 use super::folder::Entry;
+use super::interrupt::Interrupt;
 use super::shrink::automatic;
 use super::{panics, run};
 
@@ -14,7 +15,13 @@ use super::{panics, run};
 const SHRUNK: &str = "shrunk.toml";
 
 /// Writes the bundle of a failing seed; lines for the report. What goes wrong is one of them: the failure itself counts.
-pub(crate) fn write(entry: &Entry, seed: u64, folder: &Path, shrinks: bool) -> Vec<String> {
+pub(crate) fn write(
+    entry: &Entry,
+    seed: u64,
+    folder: &Path,
+    shrinks: bool,
+    interrupt: &Interrupt,
+) -> Vec<String> {
     let report = match panics::guarded(|| entry.strategist().run(seed, Recording::Calls)) {
         Ok(report) => report,
         Err(panic) => return vec![format!("no bundle: {panic}")],
@@ -25,7 +32,7 @@ pub(crate) fn write(entry: &Entry, seed: u64, folder: &Path, shrinks: bool) -> V
         Err(error) => return vec![format!("no bundle: {error:#}; --bundles DIR names another place")],
     };
     if shrinks {
-        lines.extend(automatic(entry, &report, Some(&folder.join(SHRUNK))));
+        lines.extend(automatic(entry, &report, Some(&folder.join(SHRUNK)), interrupt));
     }
     lines
 }

@@ -13,7 +13,7 @@ use super::folder::Entry;
 use super::interrupt::Interrupt;
 use super::progress::Progress;
 use super::shrink::automatic;
-use super::text::grouped;
+use super::text::{count, grouped};
 use super::{Exit, FuzzArgs, json, millis, panics, unless_closed};
 
 /// How long it takes where nothing is said.
@@ -86,7 +86,7 @@ pub(crate) fn cover(args: &FuzzArgs) -> anyhow::Result<Exit> {
     let began = Instant::now();
     let mut search = Search::new(&entry, args, began, Interrupt::listen()?);
     let (stopped, failed) = search.run()?;
-    let failure = failed.map(|failed| failure(&entry, &failed, search.fuzzer.runs(), args));
+    let failure = failed.map(|failed| failure(&entry, &failed, &search));
     let verdict = verdict(&entry, failure.as_ref());
     let outcome = Outcome {
         file: entry.path.clone(),
@@ -102,11 +102,10 @@ pub(crate) fn cover(args: &FuzzArgs) -> anyhow::Result<Exit> {
     let printed =
         if args.json { json::print(&mut output, &outcome) } else { print(&mut output, &outcome, args) };
     unless_closed(printed.map_err(Into::into))?;
-    Ok(match verdict {
-        _ if outcome.stopped == Stop::Interrupt => Exit::Interrupted,
+    Ok(search.interrupt.or(match verdict {
         "held" | "caught" => Exit::Held,
         _ => Exit::Failed,
-    })
+    }))
 }
 
 /// A search under way.
@@ -147,8 +146,13 @@ impl<'a> Search<'a> {
         let read = corpus::read(&self.args.corpus)?;
         self.sizes.read = read.len();
         for listed in read {
+            if self.interrupt.has_come() {
+                self.progress.clear();
+                return Ok((Stop::Interrupt, None));
+            }
             let step = guarded(|| self.fuzzer.plant(&listed.trial))?;
             if let Some(failed) = self.took(step) {
+                self.progress.clear();
                 return Ok((Stop::Failure, Some(failed)));
             }
         }
@@ -158,7 +162,8 @@ impl<'a> Search<'a> {
                 self.progress.clear();
                 return Ok((stop, None));
             }
-            let step = guarded(|| self.fuzzer.step())?;
+            let step =
+                guarded(|| if self.has_one_run() { self.fuzzer.last_step() } else { self.fuzzer.step() })?;
             if let Step::New(trial) = &step {
                 self.keep(trial)?;
             }
@@ -179,7 +184,10 @@ impl<'a> Search<'a> {
             (None, Some(_)) => millis(self.began.elapsed()),
             (None, None) => runs - self.new_at,
         };
-        self.progress.set(position, || format!("{}: {runs} runs, {reached} behaviours", self.entry.path));
+        self.progress.set(position, || {
+            let (runs, reached) = (count(runs, "run"), count(reached as u64, "behaviour"));
+            format!("{}: {runs}, {reached}", self.entry.path)
+        });
         match step {
             Step::Failed(failed) => Some(*failed),
             Step::Known | Step::New(_) => None,
@@ -193,6 +201,11 @@ impl<'a> Search<'a> {
             corpus::write(folder, &Listed::new(trial.clone()))?;
         }
         Ok(())
+    }
+
+    /// Whether no more than one run is left.
+    fn has_one_run(&self) -> bool {
+        self.args.seeds.is_some_and(|most| self.fuzzer.runs() + 1 >= most)
     }
 
     fn must_stop(&self) -> Option<Stop> {
@@ -218,7 +231,16 @@ fn minimise(entry: &Entry, args: &FuzzArgs) -> anyhow::Result<Exit> {
     let read = corpus::read(&args.corpus)?;
     let mut fuzzer = Fuzzer::new(entry.strategist(), args.start.unwrap_or(1));
     let mut lists = Vec::new();
+    let interrupt = Interrupt::listen()?;
+    let progress = Progress::new(read.len() as u64, Instant::now(), !args.json);
     for listed in &read {
+        progress.set(lists.len() as u64, || format!("{}: the corpus", entry.path));
+        if interrupt.has_come() {
+            progress.clear();
+            let (at, all) = (grouped(lists.len() as u64), count(read.len() as u64, "list"));
+            writeln!(io::stderr(), "interrupted: {at} of {all} were run, the corpus is as it was")?;
+            return Ok(Exit::Interrupted);
+        }
         let (report, behaviours) = guarded(|| fuzzer.replay(&listed.trial))?;
         if let Some(first) = report.violations.first() {
             let (name, property) = (&listed.name, first.property);
@@ -228,6 +250,7 @@ fn minimise(entry: &Entry, args: &FuzzArgs) -> anyhow::Result<Exit> {
         }
         lists.push((listed.trial.len(), behaviours));
     }
+    progress.clear();
     let places = smallest(&lists);
     let kept: Vec<Listed> = places.iter().filter_map(|at| read.get(*at).cloned()).collect();
     corpus::replace(folder, &kept)?;
@@ -240,8 +263,9 @@ fn minimise(entry: &Entry, args: &FuzzArgs) -> anyhow::Result<Exit> {
         let json = serde_json::json!({ "file": entry.path, "corpus": shown, "read": from, "kept": to, "behaviours": reached });
         writeln!(output, "{json:#}")
     } else {
-        let (from, to, reached) = (grouped(from as u64), grouped(to as u64), grouped(reached as u64));
-        writeln!(output, "{shown}: {to} of {from} lists kept, they reach the same {reached} behaviours")
+        let (from, to) = (count(from as u64, "list"), grouped(to as u64));
+        let reached = count(reached as u64, "behaviour");
+        writeln!(output, "{shown}: {to} of {from} kept, with the same {reached}")
     };
     unless_closed(printed.map_err(Into::into))?;
     Ok(Exit::Held)
@@ -251,7 +275,9 @@ fn guarded<T>(body: impl FnOnce() -> T) -> anyhow::Result<T> {
     panics::guarded(body).map_err(anyhow::Error::msg)
 }
 
-fn failure(entry: &Entry, failed: &Failed, run: u64, args: &FuzzArgs) -> Failure {
+fn failure(entry: &Entry, failed: &Failed, search: &Search<'_>) -> Failure {
+    let Search { args, interrupt, .. } = search;
+    let run = search.fuzzer.runs();
     let report = &failed.report;
     let first = report.violations.first();
     let property = first.map(|first| first.property.to_owned()).unwrap_or_default();
@@ -259,7 +285,11 @@ fn failure(entry: &Entry, failed: &Failed, run: u64, args: &FuzzArgs) -> Failure
     let wants_notes = !args.after.no_shrink && !is_expected;
     // What failed is the scenario with its values.
     let varied = Entry { scenario: Scenario::clone(&failed.scenario), ..entry.clone() };
-    let notes = if wants_notes { automatic(&varied, report, args.after.out.as_deref()) } else { Vec::new() };
+    let notes = if wants_notes {
+        automatic(&varied, report, args.after.out.as_deref(), interrupt)
+    } else {
+        Vec::new()
+    };
     Failure {
         run,
         property,
@@ -283,16 +313,15 @@ fn verdict(entry: &Entry, failure: Option<&Failure>) -> &'static str {
 
 fn print(output: &mut impl Write, outcome: &Outcome, args: &FuzzArgs) -> io::Result<()> {
     let Outcome { file, verdict, runs, behaviours, corpus, .. } = outcome;
-    let (read, new) = (grouped(corpus.read as u64), grouped(corpus.new as u64));
-    let (runs, behaviours) = (grouped(*runs), grouped(*behaviours as u64));
-    writeln!(
-        output,
-        "{file}: {runs} runs, {behaviours} behaviours, corpus {read} lists read and {new} new: {verdict}"
-    )?;
+    let (read, new) = (count(corpus.read as u64, "list"), grouped(corpus.new as u64));
+    let (runs, behaviours) = (count(*runs, "run"), count(*behaviours as u64, "behaviour"));
+    writeln!(output, "{file}: {runs}, {behaviours}, corpus {read} read and {new} new: {verdict}")?;
     let why = match outcome.stopped {
         Stop::Failure => "a property is broken".to_owned(),
-        Stop::Runs => format!("{runs} runs are done"),
-        Stop::Plateau => format!("no new behaviour in {} runs", grouped(args.plateau.unwrap_or_default())),
+        Stop::Runs => format!("{runs} done"),
+        Stop::Plateau => {
+            format!("no new behaviour in {}", count(args.plateau.unwrap_or_default(), "run"))
+        }
         Stop::Time => "the time is over".to_owned(),
         Stop::Interrupt => "it was interrupted".to_owned(),
     };

@@ -1,6 +1,7 @@
 //! `cargo sim explain`: where in a failing run its failure becomes certain, and the nearest run that passes.
 
 use std::io::{self, Write};
+use std::time::Instant;
 
 use ackward_sim::computer::Event;
 use ackward_sim::explain::{self, Explained, Mark, Passing};
@@ -8,6 +9,9 @@ use ackward_sim::scene::Report;
 use serde::Serialize;
 
 use super::folder::Entry;
+use super::interrupt::Interrupt;
+use super::progress::Progress;
+use super::text::count;
 use super::{Exit, ExplainArgs, json, panics, unless_closed};
 
 /// Width of a full bar, in characters.
@@ -16,10 +20,18 @@ const BAR: u64 = 20;
 /// Runs the command.
 pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<Exit> {
     let entry = Entry::load(&args.file)?.on(args.how.net).by(args.how.strategy);
+    let interrupt = Interrupt::listen()?;
     let (report, explained) = panics::guarded(|| {
         let strategist = entry.strategist();
         let report = strategist.run(args.seed, false);
-        let explained = explain::explain(strategist.scenario(), &report, args.samples);
+        let all = explain::points(&report) * args.samples;
+        let progress = Progress::new(all, Instant::now(), !args.json);
+        let goes_on = |samples| {
+            progress.set(samples, || format!("explaining seed {}", args.seed));
+            interrupt.goes_on()
+        };
+        let explained = explain::explain_while(strategist.scenario(), &report, args.samples, &goes_on);
+        progress.clear();
         (report, explained)
     })
     .map_err(anyhow::Error::msg)?;
@@ -30,7 +42,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<Exit> {
         Some(explained) => tell(&mut output, &entry, &report, explained),
     };
     unless_closed(told.and_then(|()| output.flush()).map_err(Into::into))?;
-    Ok(if explained.is_some() { Exit::Failed } else { Exit::Held })
+    Ok(interrupt.or(if explained.is_some() { Exit::Failed } else { Exit::Held }))
 }
 
 fn tell(output: &mut impl Write, entry: &Entry, report: &Report, explained: &Explained) -> io::Result<()> {
@@ -42,6 +54,14 @@ fn tell(output: &mut impl Write, entry: &Entry, report: &Report, explained: &Exp
     }
     writeln!(output)?;
     match explained.certain_from() {
+        _ if !explained.is_whole => {
+            let points = explained.points;
+            let reached = explained.curve.len();
+            writeln!(
+                output,
+                "interrupted at point {reached} of {points}: where it becomes certain is not known"
+            )?;
+        }
         Some(Mark { last: Some(last), .. }) => {
             writeln!(output, "certain from here on: {last}\n  {}", last.in_words())?;
         }
@@ -51,7 +71,9 @@ fn tell(output: &mut impl Write, entry: &Entry, report: &Report, explained: &Exp
     if let Some(Passing { kept, same_events, fails, passes }) = &explained.passing {
         writeln!(
             output,
-            "\nThe nearest run that passes has {kept} deviations and {same_events} events in common; then"
+            "\nThe nearest run that passes has {} and {} in common; then",
+            count(*kept as u64, "deviation"),
+            count(*same_events as u64, "event")
         )?;
         writeln!(output, "  the failing run: {}", shown(fails.as_ref()))?;
         writeln!(output, "  the passing run: {}", shown(passes.as_ref()))?;
@@ -80,6 +102,9 @@ struct ExplainedJson<'a> {
     property: Option<&'a str>,
     curve: Vec<MarkJson>,
     certain_from: Option<usize>,
+    /// Whether it was interrupted: then the curve is not whole.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    interrupted: bool,
     passing: Option<PassingJson>,
 }
 
@@ -122,7 +147,11 @@ fn to_json(
         seed: report.seed,
         property: explained.map(|explained| explained.property),
         curve: explained.iter().flat_map(|explained| &explained.curve).map(mark).collect(),
-        certain_from: explained.and_then(|explained| explained.certain_from()).map(|mark| mark.kept),
+        certain_from: explained
+            .filter(|explained| explained.is_whole)
+            .and_then(Explained::certain_from)
+            .map(|mark| mark.kept),
+        interrupted: explained.is_some_and(|explained| !explained.is_whole),
         passing: explained.and_then(|explained| explained.passing.as_ref()).map(passing),
     };
     json::print(output, &all)

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::rc::Rc;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Instant;
 
 use ackward_sim::choice::Kind;
@@ -13,9 +13,11 @@ use serde::Serialize;
 
 use super::child::{Child, Work};
 use super::folder::Entry;
+use super::interrupt::Interrupt;
+use super::pool::Watch;
 use super::progress::Progress;
 use super::shrink::automatic;
-use super::text::{ALL, grouped, shell_word};
+use super::text::{ALL, count, grouped, shell_word};
 use super::{Exit, ExploreArgs, jobs, json, lock, panics, unless_closed};
 
 /// Paths that a child runs at a time on the first level.
@@ -37,20 +39,38 @@ struct Level {
 struct Search {
     levels: Vec<Level>,
     explored: Explored,
-    /// Whether the last level is complete: it had no failure.
+    /// Whether the last level is complete: it had no failure, and nothing of it is left.
     is_complete: bool,
+    /// Where an interrupt has ended it.
+    cut: Option<Cut>,
+}
+
+/// Where an interrupt has ended a search.
+#[derive(Clone, Copy, Serialize)]
+struct Cut {
+    /// The level that is not complete.
+    depth: u64,
+    /// Runs of it.
+    runs: u64,
+    /// Alternatives of it that another one stands for.
+    pruned: u64,
+    /// The parts that it is run in, as far as they are known.
+    parts: u64,
+    /// Those that are left.
+    parts_left: u64,
 }
 
 /// Runs the command.
 pub(crate) fn explore(args: &ExploreArgs) -> anyhow::Result<Exit> {
     let entry = Entry::load(&args.file)?.without_right_values();
     let options = Options { seed: args.seed, prunes: !args.unpruned, kinds: kinds(args) };
-    let search = search(&entry, args, &options)?;
+    let interrupt = Interrupt::listen()?;
+    let search = search(&entry, args, &options, &interrupt)?;
     let failure = search.explored.failure.as_ref();
     let expected = entry.scenario.expect.fails.as_deref();
     let notes = match failure {
         Some(failed) if !args.after.no_shrink && Some(failed.property.as_str()) != expected => {
-            shrunk(&entry, failed, &options, args)
+            shrunk(&entry, failed, &options, args, &interrupt)
         }
         _ => Vec::new(),
     };
@@ -62,7 +82,8 @@ pub(crate) fn explore(args: &ExploreArgs) -> anyhow::Result<Exit> {
     };
     unless_closed(told.and_then(|()| output.flush()).map_err(Into::into))?;
     // A canary is to be caught.
-    Ok(if failure.map(|failed| failed.property.as_str()) == expected { Exit::Held } else { Exit::Failed })
+    let is_expected = failure.map(|failed| failed.property.as_str()) == expected;
+    Ok(interrupt.or(if is_expected { Exit::Held } else { Exit::Failed }))
 }
 
 fn kinds(args: &ExploreArgs) -> Vec<String> {
@@ -72,7 +93,12 @@ fn kinds(args: &ExploreArgs) -> Vec<String> {
     args.kinds.clone()
 }
 
-fn search(entry: &Entry, args: &ExploreArgs, options: &Options) -> anyhow::Result<Search> {
+fn search(
+    entry: &Entry,
+    args: &ExploreArgs,
+    options: &Options,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Search> {
     let depth = u32::try_from(args.depth).unwrap_or(u32::MAX);
     let mut places: Vec<Option<Child>> = (0..jobs(args.jobs)).map(|_| None).collect();
     let mut search = Search { is_complete: true, ..Search::default() };
@@ -81,22 +107,24 @@ fn search(entry: &Entry, args: &ExploreArgs, options: &Options) -> anyhow::Resul
     for at in 0..=depth {
         let (tasks, pruned) = tasks(entry, &level, at, depth, options)?;
         let has_next = at < depth;
-        let done = run_level(entry, tasks, &mut places, at, !args.json)?;
+        let parts = tasks.len() as u64;
+        let done = run_level(entry, tasks, &mut places, at, !args.json, interrupt)?;
+        let parts_left = parts - done.finished;
         search.explored.merge(done.explored);
         search.explored.pruned += pruned;
-        search.is_complete = search.explored.failure.is_none();
+        let is_cut = interrupt.has_come() && (parts_left > 0 || has_next);
+        search.is_complete = search.explored.failure.is_none() && parts_left == 0;
         let (runs, pruned) = (search.explored.runs, search.explored.pruned);
         let before: (u64, u64) =
             search.levels.iter().map(|l| (l.runs, l.pruned)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         let states = search.explored.states.len() as u64;
-        search.levels.push(Level {
-            depth: at.into(),
-            runs: runs - before.0,
-            pruned: pruned - before.1,
-            new_states: states - known,
-        });
+        let (runs, pruned) = (runs - before.0, pruned - before.1);
+        search.levels.push(Level { depth: at.into(), runs, pruned, new_states: states - known });
         known = states;
-        if !search.is_complete {
+        if is_cut {
+            search.cut = Some(Cut { depth: at.into(), runs, pruned, parts, parts_left });
+        }
+        if !search.is_complete || is_cut {
             break;
         }
         if has_next && at > 0 {
@@ -152,6 +180,8 @@ struct Shared<'a> {
     done: Mutex<Done>,
     progress: &'a Progress,
     depth: u32,
+    watch: Watch,
+    interrupt: &'a Interrupt,
 }
 
 fn run_level(
@@ -160,16 +190,30 @@ fn run_level(
     places: &mut [Option<Child>],
     depth: u32,
     shows: bool,
+    interrupt: &Interrupt,
 ) -> anyhow::Result<Done> {
     let progress = Progress::new(tasks.len() as u64, Instant::now(), shows);
     let run =
         tasks.iter().flat_map(|work| if let Work::Paths { paths, .. } = work { &paths[..] } else { &[] });
     let done = Done { run: run.cloned().collect(), ..Done::default() };
     let tasks = tasks.into_iter().enumerate().collect();
-    let shared =
-        Shared { entry, tasks: Mutex::new(tasks), done: Mutex::new(done), progress: &progress, depth };
+    let (tasks, done, watch) = (Mutex::new(tasks), Mutex::new(done), Watch::new(places.len()));
+    let shared = Shared { entry, tasks, done, progress: &progress, depth, watch, interrupt };
+    let (present, gone) = mpsc::channel();
     std::thread::scope(|scope| {
-        let threads: Vec<_> = places.iter_mut().map(|place| scope.spawn(|| shared.work(place))).collect();
+        let shared = &shared;
+        scope.spawn(move || shared.watch.stand(None, interrupt, &gone));
+        // The watch leaves when nobody is present any more.
+        let work = |(at, place), present: mpsc::Sender<()>| {
+            scope.spawn(move || {
+                let worked = shared.work(at, place);
+                drop(present);
+                worked
+            })
+        };
+        let places = places.iter_mut().enumerate();
+        let threads: Vec<_> = places.map(|place| work(place, present.clone())).collect();
+        drop(present);
         threads.into_iter().try_for_each(|thread| {
             thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a thread of the search panicked")))
         })
@@ -182,8 +226,8 @@ fn run_level(
 }
 
 impl Shared<'_> {
-    fn work(&self, place: &mut Option<Child>) -> anyhow::Result<()> {
-        loop {
+    fn work(&self, place_at: usize, place: &mut Option<Child>) -> anyhow::Result<()> {
+        while self.interrupt.goes_on() {
             let Some((at, work)) = lock(&self.tasks).pop_front() else { return Ok(()) };
             // Tasks before the first failure so far still count, those after it do not.
             if lock(&self.done).failed_at.is_some_and(|failed| failed < at) {
@@ -193,14 +237,17 @@ impl Shared<'_> {
                 Some(child) => child,
                 None => Child::spawn()?,
             };
-            match child.explore(self.entry, work) {
+            let explored = self.watch.during(place_at, &mut child, |child| child.explore(self.entry, work));
+            match explored {
                 Ok((explored, paths)) => {
-                    *place = Some(child);
+                    *place = (!self.watch.is_over()).then_some(child);
                     self.add(at, explored, paths);
                 }
+                Err(_) if self.watch.is_over() => break,
                 Err(how) => bail!("{}: a part of depth {} did not end: {how}", self.entry.path, self.depth),
             }
         }
+        Ok(())
     }
 
     fn add(&self, at: usize, mut explored: Explored, paths: Vec<Path>) {
@@ -217,15 +264,21 @@ impl Shared<'_> {
         done.finished += 1;
         let (runs, finished) = (done.explored.runs, done.finished);
         drop(done);
-        self.progress.set(finished, || format!("depth {}: {} runs", self.depth, grouped(runs)));
+        self.progress.set(finished, || format!("depth {}: {}", self.depth, count(runs, "run")));
     }
 }
 
 /// Makes the failure a scenario file: it has the fewest deviations already, but not the plainest scenario.
-fn shrunk(entry: &Entry, failed: &Failed, options: &Options, args: &ExploreArgs) -> Vec<String> {
+fn shrunk(
+    entry: &Entry,
+    failed: &Failed,
+    options: &Options,
+    args: &ExploreArgs,
+    interrupt: &Interrupt,
+) -> Vec<String> {
     let scenario = Rc::new(entry.scenario.clone());
     match panics::guarded(|| explore::run(&scenario, &failed.path, options)) {
-        Ok(report) => automatic(entry, &report, args.after.out.as_deref()),
+        Ok(report) => automatic(entry, &report, args.after.out.as_deref(), interrupt),
         Err(panic) => vec![format!("not shrunk: {panic}")],
     }
 }
@@ -239,24 +292,29 @@ fn tell(
 ) -> io::Result<()> {
     for Level { depth, runs, pruned, new_states } in &search.levels {
         if *depth < search.levels.len() as u64 - 1 || search.is_complete {
-            let (runs, pruned, states) = (grouped(*runs), grouped(*pruned), grouped(*new_states));
-            writeln!(
-                output,
-                "depth {depth}: {runs} runs, {pruned} alternatives pruned, {states} new final states"
-            )?;
+            let counts = counts(*runs, *pruned);
+            writeln!(output, "depth {depth}: {counts}, {}", count(*new_states, "new final state"))?;
         }
     }
     if args.states && search.is_complete {
         let states = search.explored.states.iter().enumerate();
         for (at, (state, runs)) in states {
-            writeln!(output, "\n# final state {}, of {} runs\n{}", at + 1, grouped(*runs), state.trim_end())?;
+            let (at, runs) = (at + 1, count(*runs, "run"));
+            writeln!(output, "\n# final state {at}, of {runs}\n{}", state.trim_end())?;
         }
         writeln!(output)?;
     }
+    if let Some(cut) = search.cut {
+        tell_cut(output, args, search, cut)?;
+    }
     let depth = search.levels.len().saturating_sub(1);
     let Some(failed) = &search.explored.failure else {
-        let (runs, states) = (grouped(search.explored.runs), grouped(search.explored.states.len() as u64));
-        return writeln!(output, "complete to depth {depth}: {runs} runs, {states} final states");
+        if search.cut.is_some() {
+            return Ok(());
+        }
+        let runs = count(search.explored.runs, "run");
+        let states = count(search.explored.states.len() as u64, "final state");
+        return writeln!(output, "complete to depth {depth}: {runs}, {states}");
     };
     let with = match depth {
         0 => "without any deviation".to_owned(),
@@ -269,6 +327,28 @@ fn tell(
         writeln!(output, "  {line}")?;
     }
     writeln!(output, "{}", command(entry, args, depth))
+}
+
+/// How far an interrupted search has come.
+fn tell_cut(output: &mut impl Write, args: &ExploreArgs, search: &Search, cut: Cut) -> io::Result<()> {
+    let Cut { depth, runs, pruned, parts, parts_left } = cut;
+    let complete = if search.is_complete { Some(depth) } else { depth.checked_sub(1) };
+    if parts_left > 0 {
+        let parts = count(parts, "part");
+        let left = grouped(parts_left);
+        writeln!(
+            output,
+            "depth {depth}, interrupted: {}, {left} of its {parts} are left",
+            counts(runs, pruned)
+        )?;
+    }
+    let runs = count(search.explored.runs, "run");
+    let so_far = complete.map_or_else(String::new, |depth| format!(", complete to depth {depth} only"));
+    writeln!(output, "not complete to depth {}: interrupted after {runs}{so_far}", args.depth)
+}
+
+fn counts(runs: u64, pruned: u64) -> String {
+    format!("{}, {} pruned", count(runs, "run"), count(pruned, "alternative"))
 }
 
 /// The search up to a depth, with all that decides what is run.
@@ -290,6 +370,8 @@ struct SearchJson<'a> {
     levels: &'a [Level],
     runs: u64,
     pruned: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interrupted: Option<Cut>,
     failure: Option<&'a Failed>,
     notes: &'a [String],
     final_states: Vec<StateJson<'a>>,
@@ -302,7 +384,7 @@ struct StateJson<'a> {
 }
 
 fn to_json(output: &mut impl Write, entry: &Entry, search: &Search, notes: &[String]) -> io::Result<()> {
-    let Search { levels, explored, is_complete } = search;
+    let Search { levels, explored, is_complete, cut } = search;
     // Where the search stopped, how much of the last level was run is a matter of chance.
     let kept = if *is_complete { &levels[..] } else { &levels[..levels.len().saturating_sub(1)] };
     let states =
@@ -315,6 +397,7 @@ fn to_json(output: &mut impl Write, entry: &Entry, search: &Search, notes: &[Str
             levels: kept,
             runs: kept.iter().map(|level| level.runs).sum(),
             pruned: kept.iter().map(|level| level.pruned).sum(),
+            interrupted: *cut,
             failure: explored.failure.as_ref(),
             notes,
             final_states: if *is_complete { states.collect() } else { Vec::new() },

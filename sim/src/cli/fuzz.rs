@@ -16,6 +16,7 @@ use super::pool::{Budget, Chunk, GRACE, PATIENCE, Pool, Task};
 use super::progress::Progress;
 use super::shrink::automatic;
 use super::table::Shown;
+use super::text::count;
 use super::{Exit, FuzzArgs, bundle, jobs, json, millis, panics, table, unless_closed, xray};
 
 /// How long all scenarios take where nothing is said.
@@ -66,7 +67,7 @@ pub(crate) fn fuzz(folder: Option<&Path>, args: &FuzzArgs) -> anyhow::Result<Exi
     };
     unless_closed(print(printed))?;
     written?;
-    Ok(if interrupt.has_come() { Exit::Interrupted } else { exit(&findings) })
+    Ok(interrupt.or(exit(&findings)))
 }
 
 /// What the summary says of it.
@@ -88,10 +89,7 @@ pub(crate) fn default_campaign(folder: Option<&Path>) -> anyhow::Result<Exit> {
     let abroad = campaign(abroad, &abroad_args, &plan, (Instant::now(), PATIENCE), &interrupt)?;
     let shown = Shown { details: false, took: began.elapsed(), about: interrupted(&interrupt).to_owned() };
     unless_closed(print(|output| table::print(output, &at_home, &abroad, &shown)))?;
-    if interrupt.has_come() {
-        return Ok(Exit::Interrupted);
-    }
-    Ok(exit(&at_home).max(exit(&abroad)))
+    Ok(interrupt.or(exit(&at_home).max(exit(&abroad))))
 }
 
 /// The exit code of the worst.
@@ -137,7 +135,7 @@ fn campaign(
     let length = plan.seeds.map_or_else(|| millis(time), |seeds| seeds.saturating_mul(count as u64));
     let progress = Progress::new(length, began, !args.json);
     let campaign = Campaign { args, plan, began, grace, progress, journal, interrupt };
-    let mut pool = Pool::until(jobs(args.jobs), interrupt.clone());
+    let mut pool = Pool::new(jobs(args.jobs), interrupt.clone());
     let mut findings = Vec::new();
     let mut failures_left = args.ci.max_failures.unwrap_or(u64::MAX);
     // What an earlier process has spent on the scenarios so far.
@@ -204,24 +202,30 @@ impl Campaign<'_> {
             xray::explain(&entry, &outcome, problem);
         }
         if let Some(problem) = problem_now {
-            follow_up(&entry, &outcome, problem, args);
+            follow_up(&entry, &outcome, problem, args, interrupt);
         }
         Ok(Finding { entry, outcome, problem })
     }
 }
 
 /// Makes small what was found, writes bundles, and says in the problem what came of it.
-fn follow_up(entry: &Entry, outcome: &Outcome, problem: &mut Problem, args: &FuzzArgs) {
+fn follow_up(
+    entry: &Entry,
+    outcome: &Outcome,
+    problem: &mut Problem,
+    args: &FuzzArgs,
+    interrupt: &Interrupt,
+) {
     let shrinks = !args.after.no_shrink;
     if let Some(folder) = &args.ci.bundles {
         let seeds = outcome.failing_seeds(entry).into_iter();
-        problem.made.extend(seeds.flat_map(|seed| bundle::write(entry, seed, folder, shrinks)));
+        problem.made.extend(seeds.flat_map(|seed| bundle::write(entry, seed, folder, shrinks, interrupt)));
         return;
     }
     let Some(seed) = problem.seed.filter(|_| shrinks) else { return };
     // A panic here has been counted as a death by whoever ran the seed.
     if let Ok(report) = panics::guarded(|| entry.strategist().run(seed, false)) {
-        problem.made.extend(automatic(entry, &report, args.after.out.as_deref()));
+        problem.made.extend(automatic(entry, &report, args.after.out.as_deref(), interrupt));
     }
 }
 
@@ -237,5 +241,5 @@ fn seeds_that_matter(entry: &Entry) -> u64 {
 fn message(entry: &Entry, outcome: &Outcome) -> String {
     let failed =
         if outcome.tally.failed > 0 { format!(", {} failed", outcome.tally.failed) } else { String::new() };
-    format!("{}: {} seeds{failed}", entry.path, outcome.tally.seeds)
+    format!("{}: {}{failed}", entry.path, count(outcome.tally.seeds, "seed"))
 }

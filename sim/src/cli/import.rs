@@ -10,8 +10,9 @@ use ackward_sim::outside;
 use anyhow::{Context, bail};
 use serde::Serialize;
 
+use super::interrupt::Interrupt;
 use super::progress::Progress;
-use super::text::{grouped, shell_word};
+use super::text::{count, shell_word};
 use super::{Exit, ImportArgs, json, panics, unless_closed};
 
 /// Largest log, in bytes.
@@ -23,8 +24,9 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<Exit> {
     let log = Log::read(&files)?;
     let out = Out::new(args)?;
     let draft = if log.lines.is_empty() { None } else { Some(draft(&log)?) };
+    let interrupt = Interrupt::listen()?;
     let found = match &draft {
-        Some(draft) => again(args, &log, draft)?,
+        Some(draft) => again(args, &log, draft, &interrupt)?,
         None => None,
     };
     if let Some(found) = &found {
@@ -45,7 +47,10 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<Exit> {
         tell(&mut output, &log, draft.as_ref(), found.as_ref(), &out, command.as_deref())
     };
     unless_closed(told.map_err(Into::into))?;
-    Ok(exit(&log, found.as_ref()))
+    if interrupt.has_come() {
+        writeln!(io::stderr(), "interrupted: not all of {} were searched", count(args.seeds, "seed"))?;
+    }
+    Ok(interrupt.or(exit(&log, found.as_ref())))
 }
 
 fn exit(log: &Log, found: Option<&Found>) -> Exit {
@@ -65,11 +70,19 @@ fn read(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
     Ok((name, bytes))
 }
 
-fn again(args: &ImportArgs, log: &Log, draft: &Draft) -> anyhow::Result<Option<Found>> {
+fn again(
+    args: &ImportArgs,
+    log: &Log,
+    draft: &Draft,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Option<Found>> {
     let options = SearchOptions { start: args.start, seeds: args.seeds };
     let progress = Progress::new(args.seeds, Instant::now(), !args.json);
     let found = panics::guarded(|| {
-        search(log, draft, options, |seeds| progress.set(seeds, || "searching".to_owned()))
+        search(log, draft, options, |seeds| {
+            progress.set(seeds, || "searching".to_owned());
+            interrupt.goes_on()
+        })
     });
     progress.clear();
     found.map_err(anyhow::Error::msg)
@@ -151,18 +164,20 @@ fn tell(
     }
     let findings = match log.findings.len() {
         0 => "the contract was kept".to_owned(),
-        count => format!("the contract was not kept, {} times", grouped(count as u64)),
+        times => format!("the contract was not kept, {}", count(times as u64, "time")),
     };
-    writeln!(output, "{} lines of {} logs: {findings}", grouped(log.lines.len() as u64), log.files.len())?;
+    let (lines, logs) = (count(log.lines.len() as u64, "line"), count(log.files.len() as u64, "log"));
+    writeln!(output, "{lines} of {logs}: {findings}")?;
     let Some(found) = found else { return writeln!(output, "no run replays what the logs say") };
     let Likeness { same, of, is_exact, differs } = &found.likeness;
-    let (seeds, seed) = (grouped(found.seeds), found.seed);
+    let (seeds, seed) = (count(found.seeds, "seed"), found.seed);
     if *is_exact {
-        writeln!(output, "found again: seed {seed} does all {of} steps, after {seeds} seeds")?;
+        writeln!(output, "found again: seed {seed} does all {}, after {seeds}", count(*of as u64, "step"))?;
     } else {
         writeln!(
             output,
-            "not found again in {seeds} seeds; the nearest, seed {seed}, does {same} of {of} steps"
+            "not found again in {seeds}; the nearest, seed {seed}, does {same} of {}",
+            count(*of as u64, "step")
         )?;
     }
     if let Some(differs) = differs {
@@ -172,7 +187,8 @@ fn tell(
         writeln!(output, "  it breaks {broken}")?;
     }
     if let Out::File(path) = out {
-        writeln!(output, "{}: {} deviations", path.display(), found.scenario.deviations.len())?;
+        let deviations = count(found.scenario.deviations.len() as u64, "deviation");
+        writeln!(output, "{}: {deviations}", path.display())?;
     }
     command.map_or(Ok(()), |command| writeln!(output, "{command}"))
 }

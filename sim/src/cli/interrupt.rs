@@ -1,8 +1,10 @@
-//! SIGINT, as by Ctrl-C, in the middle of a campaign: what was done so far is told and written, and the process ends with
-//! 130. A second one ends it at once.
+//! SIGINT, as by Ctrl-C, in the middle of a command: it ends as though it had been asked for no more than was done by
+//! then, says so, and the process ends with 130. A second one ends it at once.
 
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::Context;
 use signal_hook::consts::SIGINT;
@@ -10,7 +12,10 @@ use signal_hook::flag;
 
 use super::Exit;
 
-/// Whether the user wants this campaign to end.
+/// How often it is looked for an interrupt.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Whether the user wants this command to end.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
@@ -24,6 +29,31 @@ impl Interrupt {
             .with_context(listening)?;
         flag::register(SIGINT, Arc::clone(&flag)).with_context(listening)?;
         Ok(Self(flag))
+    }
+
+    /// From now on an interrupt ends this process at once, with these last words on standard error: for what cannot be
+    /// asked to stop, starts no process and writes no file.
+    pub(crate) fn end_with(&self, words: impl Fn() -> String + Send + 'static) {
+        let interrupt = self.clone();
+        // Not simulated code.
+        std::thread::spawn(move || {
+            while interrupt.goes_on() {
+                std::thread::sleep(LOOK);
+            }
+            // Nothing is left to be done where even that cannot be written.
+            let _ = writeln!(io::stderr(), "{}", words());
+            std::process::exit(Exit::Interrupted as i32);
+        });
+    }
+
+    /// The exit code of a command that would have ended with this one.
+    pub(crate) fn or(&self, exit: Exit) -> Exit {
+        if self.has_come() { Exit::Interrupted } else { exit }
+    }
+
+    /// Whether there was none so far.
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.has_come()
     }
 
     /// Whether there was one.

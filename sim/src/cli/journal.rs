@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::folder::Entry;
 use super::lock;
 use super::pool::Chunk;
+use super::text;
 
 /// What the first line says: a journal fits a campaign only where all of it is the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -89,8 +90,9 @@ impl Journal {
             // The results do not change, so nothing is left to be done where this cannot be written.
             let _ = writeln!(
                 io::stderr(),
-                "warning: the journal {shown} is damaged: line {line} cannot be read; from there on {count} lines are \
-                 dropped and their seeds run again"
+                "warning: the journal {shown} is damaged: line {line} cannot be read; from there on {} dropped \
+                 and run again",
+                text::count(count as u64, "line")
             );
         }
         let journal = Self { file: Mutex::new(file), shown };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::fuzz::Finding;
-use super::text::grouped;
+use super::text::count;
 
 /// Writes the findings.
 pub(crate) fn write(output: &mut Vec<u8>, findings: &[Finding], took: Duration) -> anyhow::Result<()> {
@@ -36,6 +36,6 @@ fn case(finding: &Finding) -> TestCase {
     let mut case = TestCase::new(entry.path.clone(), status);
     case.set_classname(entry.scenario.net.as_str());
     case.set_time(Duration::try_from_secs_f64(outcome.seconds).unwrap_or_default());
-    case.set_system_out(format!("{} seeds: {}", grouped(outcome.tally.seeds), finding.word()));
+    case.set_system_out(format!("{}: {}", count(outcome.tally.seeds, "seed"), finding.word()));
     case
 }

@@ -21,6 +21,7 @@ use super::pool::first_cold;
 use super::ranges::Ranges;
 use super::shard::Shard;
 use super::table::{self, Shown};
+use super::text::count;
 use super::{Exit, unless_closed};
 
 /// Largest report that is read, in bytes.
@@ -115,7 +116,8 @@ pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<Exit> {
         }
         ensure!(
             names == merged.len(),
-            "{shown}: has {names} scenarios, allowed: the {} of {}",
+            "{shown}: has {}, allowed: the {} of {}",
+            count(names as u64, "scenario"),
             merged.len(),
             args.reports[0].display()
         );
@@ -128,7 +130,7 @@ pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<Exit> {
         if args.json {
             json::findings(output, &findings, &shards, took)
         } else {
-            let about = format!(", {} reports", args.reports.len());
+            let about = format!(", {}", count(args.reports.len() as u64, "report"));
             table::print(output, &findings, &[], &Shown { details: args.details, took, about })
         }
     };
@@ -186,8 +188,8 @@ fn add(merged: &mut Vec<Merged>, row: Row, seconds: f64, is_first: bool) -> anyh
 fn check(file: &str, ranges: &Ranges, tally: &Tally) -> anyhow::Result<()> {
     ensure!(
         ranges.count() == tally.seeds,
-        "{file}: ranges hold {} seeds and the tally {}, allowed: the same",
-        ranges.count(),
+        "{file}: ranges hold {} and the tally {}, allowed: the same",
+        count(ranges.count(), "seed"),
         tally.seeds
     );
     Ok(())

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Exit;
 use super::folder::Entry;
 use super::ranges::Ranges;
-use super::text::{grouped, shell_word};
+use super::text::{count, grouped, shell_word};
 
 /// What came of a scenario's seeds.
 #[derive(Debug, Default)]
@@ -251,11 +251,11 @@ impl Problem {
 
 /// How often a failure strikes, and what that means for its fix.
 pub(crate) fn findability(entry: &Entry, rate: HitRate) -> String {
-    let seeds = |confidence| grouped(rate.clean_seeds(confidence));
+    let clean = |confidence| count(rate.clean_seeds(confidence), "clean seed");
     format!(
-        "hit rate {rate}: after a fix, {} clean seeds give 95 % confidence and {} give 99 %: cargo sim verify {} --was {rate}{}",
-        seeds(95),
-        seeds(99),
+        "hit rate {rate}: after a fix, {} for 95 % confidence, {} for 99 %: cargo sim verify {} --was {rate}{}",
+        clean(95),
+        clean(99),
         shell_word(&entry.path),
         entry.options()
     )
@@ -321,8 +321,8 @@ mod tests {
         let text = problem.in_full(&entry);
         assert_eq!(
             text,
-            "x.toml: seed 7 breaks settles\n  here\n  hit rate 1/500: after a fix, 1,497 clean seeds give 95 % confidence \
-             and 2,301 give 99 %: cargo sim verify x.toml --was 1/500\ncargo sim run x.toml --seed 7"
+            "x.toml: seed 7 breaks settles\n  here\n  hit rate 1/500: after a fix, 1,497 clean seeds for 95 % \
+             confidence, 2,301 clean seeds for 99 %: cargo sim verify x.toml --was 1/500\ncargo sim run x.toml --seed 7"
         );
     }
 

@@ -19,11 +19,10 @@ use super::outcome::{Cold, Death, Outcome};
 use super::{lock, millis};
 use chunks::{CHUNK_TIME, Chunks};
 use results::{Part, Results};
-use watch::Watch;
 
 pub(crate) use chunks::Budget;
 pub(crate) use results::{Chunk, first_cold};
-pub(crate) use watch::{GRACE, PATIENCE};
+pub(crate) use watch::{GRACE, PATIENCE, Watch};
 
 /// Places for children, which live on from one scenario to the next.
 pub(crate) struct Pool {
@@ -66,13 +65,8 @@ struct State {
 }
 
 impl Pool {
-    /// A pool of `jobs` places; children are started when they are needed.
-    pub(crate) fn new(jobs: usize) -> Self {
-        Self::until(jobs, Interrupt::default())
-    }
-
-    /// The same, which an interrupt ends.
-    pub(crate) fn until(jobs: usize, interrupt: Interrupt) -> Self {
+    /// A pool of `jobs` places; children are started when they are needed, and an interrupt ends them.
+    pub(crate) fn new(jobs: usize, interrupt: Interrupt) -> Self {
         Self { places: (0..jobs.max(1)).map(|_| None).collect(), interrupt }
     }
 

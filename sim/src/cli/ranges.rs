@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::text::grouped;
+use super::text;
 
 /// Seeds: ranges in order that neither overlap nor touch, each `[first, count]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -54,7 +54,7 @@ impl Ranges {
 pub(crate) fn shown(start: u64, count: u64) -> String {
     match count {
         1 => format!("seed {start}"),
-        _ => format!("{} seeds from {start} on", grouped(count)),
+        _ => format!("{} from {start} on", text::count(count, "seed")),
     }
 }
 

@@ -6,8 +6,10 @@ use ackward_sim::campaign::{self, Share, Tally};
 use ackward_sim::computer::Recording;
 use ackward_sim::findability::HitRate;
 use ackward_sim::scene::Report;
+use ackward_sim::strategy::Strategist;
 
 use super::folder::Entry;
+use super::interrupt::Interrupt;
 use super::outcome::{Outcome, Problem, findability};
 use super::shrink::automatic;
 use super::text::span;
@@ -20,12 +22,14 @@ const SAMPLE_SEEDS: u64 = 99;
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let entry = Entry::load(&args.file)?.on(args.how.net).by(args.how.strategy);
     let recording = if args.trace { Recording::Calls } else { Recording::Story };
-    let (report, outcome) = run_twice(&entry, args.seed, recording).map_err(anyhow::Error::msg)?;
+    let interrupt = Interrupt::listen()?;
+    let strategist = panics::guarded(|| entry.strategist()).map_err(anyhow::Error::msg)?;
+    let (report, outcome) = run_twice(&strategist, args.seed, recording).map_err(anyhow::Error::msg)?;
     let mut problem = outcome.problem(&entry);
     if let Some(problem) = problem.as_mut().filter(|problem| problem.seed.is_some()) {
-        problem.notes = measured(&entry, &report, &outcome).unwrap_or_default();
+        problem.notes = measured(&entry, &strategist, (&report, &outcome), &interrupt).unwrap_or_default();
         if !args.after.no_shrink {
-            problem.made.extend(automatic(&entry, &report, args.after.out.as_deref()));
+            problem.made.extend(automatic(&entry, &report, args.after.out.as_deref(), &interrupt));
         }
     }
     for unmet in &report.unmet {
@@ -33,24 +37,23 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         writeln!(errors, "warning: this deviation of {} did not happen: {unmet}", entry.path)?;
     }
     let word = problem.as_ref().map_or_else(|| outcome.good_word(&entry), |problem| problem.word.clone());
-    unless_closed(print(args, &entry, &report, &word, problem.as_ref()))?;
-    Ok(problem.map_or(Exit::Held, |problem| problem.exit))
+    let about = panics::guarded(|| strategist.about(report.seed)).map_err(anyhow::Error::msg)?;
+    unless_closed(print(args, &entry, &report, (&word, &about), problem.as_ref()))?;
+    Ok(interrupt.or(problem.map_or(Exit::Held, |problem| problem.exit)))
 }
 
 fn print(
     args: &RunArgs,
     entry: &Entry,
     report: &Report,
-    word: &str,
+    (word, strategy): (&str, &str),
     problem: Option<&Problem>,
 ) -> anyhow::Result<()> {
     let mut output = io::BufWriter::new(io::stdout().lock());
     if args.json {
         json::run(&mut output, entry, report, word, problem)?;
     } else {
-        let strategy =
-            panics::guarded(|| entry.strategist().about(report.seed)).map_err(anyhow::Error::msg)?;
-        tell(&mut output, report, word, &strategy)?;
+        tell(&mut output, report, word, strategy)?;
         if let Some(problem) = problem {
             writeln!(output, "\n{}", problem.in_full(entry))?;
         }
@@ -59,9 +62,8 @@ fn print(
 }
 
 /// Runs the seed once for its story, and once more to see that it is the same run.
-fn run_twice(entry: &Entry, seed: u64, recording: Recording) -> Result<(Report, Outcome), String> {
+fn run_twice(strategist: &Strategist, seed: u64, recording: Recording) -> Result<(Report, Outcome), String> {
     panics::guarded(|| {
-        let strategist = entry.strategist();
         let report = strategist.run(seed, recording);
         let again = strategist.run(seed, Recording::Off);
         let mut tally = Tally::default();
@@ -75,13 +77,18 @@ fn run_twice(entry: &Entry, seed: u64, recording: Recording) -> Result<(Report, 
     })
 }
 
-/// How often the failure strikes: in the seed itself and in those after it.
-fn measured(entry: &Entry, report: &Report, outcome: &Outcome) -> Option<Vec<String>> {
+/// How often the failure strikes: in the seed itself and in those after it, or in those before an interrupt.
+fn measured(
+    entry: &Entry,
+    strategist: &Strategist,
+    (report, outcome): (&Report, &Outcome),
+    interrupt: &Interrupt,
+) -> Option<Vec<String>> {
     let first = report.violations.first()?;
-    let strategist = entry.strategist();
     let seeds = if entry.is_random() { SAMPLE_SEEDS } else { 0 };
     let others = panics::guarded(|| {
-        campaign::run_named(&strategist, report.seed.saturating_add(1), seeds, Share::default())
+        let goes_on = || interrupt.goes_on();
+        campaign::run_while(strategist, report.seed.saturating_add(1), seeds, Share::default(), goes_on)
     });
     let mut sample = outcome.tally.clone();
     sample.merge(others.ok()?);

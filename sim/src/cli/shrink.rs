@@ -4,41 +4,50 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Instant;
 
 use ackward_sim::judge::RIGHT_VALUE;
+use ackward_sim::scenario::Scenario;
 use ackward_sim::scene::Report;
 use ackward_sim::shrink::{self, RUNS_MAX, Shrunk};
 use anyhow::Context;
 
 use super::folder::{Entry, REGRESSIONS};
-use super::text::{grouped, shell_word};
+use super::interrupt::Interrupt;
+use super::progress::Progress;
+use super::text::{count, shell_word};
 use super::{Exit, ShrinkArgs, panics, unless_closed};
 
 /// Runs the command.
 pub(crate) fn shrink(args: &ShrinkArgs) -> anyhow::Result<Exit> {
     let entry = Entry::load(&args.file)?.on(args.how.net).by(args.how.strategy);
     let scenario = Rc::new(entry.scenario.clone());
+    let interrupt = Interrupt::listen()?;
     let (report, shrunk) = panics::guarded(|| {
         let report = entry.strategist().run(args.seed, false);
-        let shrunk = shrink::shrink(&scenario, &report, args.runs.unwrap_or(RUNS_MAX));
+        let runs_max = args.runs.unwrap_or(RUNS_MAX);
+        let shrunk = watched(&scenario, &report, runs_max, &interrupt);
         (report, shrunk)
     })
     .map_err(anyhow::Error::msg)?;
     let mut output = io::stdout().lock();
     let Some(shrunk) = shrunk else {
         unless_closed(unshrunk(&mut output, &entry, &report).map_err(Into::into))?;
-        return Ok(if report.has_passed() { Exit::Held } else { Exit::Failed });
+        return Ok(interrupt.or(if report.has_passed() { Exit::Held } else { Exit::Failed }));
     };
     let text = file_text(&entry, args.seed, &shrunk);
     if args.out.as_deref() == Some(Path::new("-")) {
         unless_closed(write!(output, "{text}").map_err(Into::into))?;
-        return Ok(Exit::Failed);
+        if interrupt.has_come() {
+            writeln!(io::stderr(), "{}", summary(&shrunk, &interrupt))?;
+        }
+        return Ok(interrupt.or(Exit::Failed));
     }
     let path = target(&entry, &shrunk, args.seed, args.out.as_deref());
     save(&path, &text)?;
-    let told = writeln!(output, "{text}\n{}\n{}", summary(&shrunk), replay(&path, &shrunk));
+    let told = writeln!(output, "{text}\n{}\n{}", summary(&shrunk, &interrupt), replay(&path, &shrunk));
     unless_closed(told.map_err(Into::into))?;
-    Ok(Exit::Failed)
+    Ok(interrupt.or(Exit::Failed))
 }
 
 fn unshrunk(output: &mut impl Write, entry: &Entry, report: &Report) -> io::Result<()> {
@@ -65,24 +74,41 @@ fn why_not(report: &Report) -> &'static str {
 }
 
 /// Shrinks a failure that was found, writes it to its file, and says so in lines for the report. Whatever goes wrong
-/// here is one of those lines: the failure itself counts.
-pub(crate) fn automatic(entry: &Entry, report: &Report, out: Option<&Path>) -> Vec<String> {
-    if is_shrunk_already(entry) {
+/// here is one of those lines: the failure itself counts. After an interrupt it is not begun.
+pub(crate) fn automatic(
+    entry: &Entry,
+    report: &Report,
+    out: Option<&Path>,
+    interrupt: &Interrupt,
+) -> Vec<String> {
+    if is_shrunk_already(entry) || interrupt.has_come() {
         return Vec::new();
     }
     let scenario = Rc::new(entry.scenario.clone());
-    let shrunk = match panics::guarded(|| shrink::shrink(&scenario, report, RUNS_MAX)) {
+    let shrunk = match panics::guarded(|| watched(&scenario, report, RUNS_MAX, interrupt)) {
         Ok(Some(shrunk)) => shrunk,
         Ok(None) => return vec![format!("not shrunk: {}", why_not(report))],
         Err(panic) => return vec![format!("not shrunk: {panic}")],
     };
     let path = target(entry, &shrunk, report.seed, out);
-    let mut lines = vec![summary(&shrunk)];
+    let mut lines = vec![summary(&shrunk, interrupt)];
     match save(&path, &file_text(entry, report.seed, &shrunk)) {
         Ok(()) => lines.push(format!("replay: {}", replay(&path, &shrunk))),
         Err(error) => lines.push(format!("not written: {error:#}; --out DIR names another place")),
     }
     lines
+}
+
+/// Shrinks with a progress bar, until an interrupt.
+fn watched(scenario: &Rc<Scenario>, report: &Report, runs_max: u64, interrupt: &Interrupt) -> Option<Shrunk> {
+    let progress = Progress::new(runs_max, Instant::now(), true);
+    let goes_on = |runs| {
+        progress.set(runs, || format!("shrinking seed {}", report.seed));
+        interrupt.goes_on()
+    };
+    let shrunk = shrink::shrink_while(scenario, report, runs_max, &goes_on);
+    progress.clear();
+    shrunk
 }
 
 /// A file of the folder of regressions with nothing left to chance.
@@ -97,10 +123,18 @@ fn file_text(entry: &Entry, seed: u64, shrunk: &Shrunk) -> String {
     shrunk.to_file(&format!("{name}, seed {seed}"))
 }
 
-fn summary(shrunk: &Shrunk) -> String {
+fn summary(shrunk: &Shrunk, interrupt: &Interrupt) -> String {
     let (before, after) = shrunk.deviations;
-    let more = if shrunk.is_done { "" } else { ", and none were left for more" };
-    format!("shrunk from {before} deviations to {after} in {} runs{more}", grouped(shrunk.runs))
+    let more = match shrunk.is_done {
+        true => "",
+        false if interrupt.has_come() => ", then interrupted: it may get smaller still",
+        false => ", and none were left for more",
+    };
+    format!(
+        "shrunk from {} to {after} in {}{more}",
+        count(before as u64, "deviation"),
+        count(shrunk.runs, "run")
+    )
 }
 
 fn replay(path: &Path, shrunk: &Shrunk) -> String {

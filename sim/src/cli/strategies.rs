@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ackward_sim::detection::{Comparison, Row, Way};
@@ -11,6 +13,7 @@ use ackward_sim::scenario::{Flaw, Scenario};
 use serde_json::json;
 
 use super::folder;
+use super::interrupt::Interrupt;
 use super::progress::Progress;
 use super::{Exit, StrategiesArgs, panics, unless_closed};
 
@@ -27,12 +30,22 @@ pub(crate) fn flaw(word: &str) -> Result<String, String> {
 /// Runs the command.
 pub(crate) fn strategies(folder: Option<&Path>, args: &StrategiesArgs) -> anyhow::Result<Exit> {
     let began = Instant::now();
+    let interrupt = Interrupt::listen()?;
     let folder = folder::find(folder)?;
     let is_wanted = |flaw: &Flaw| args.only.is_empty() || args.only.contains(&flaw.word());
     let flaws: Vec<_> = Flaw::ALL.iter().filter(|(flaw, _)| is_wanted(flaw)).collect();
     let progress = Progress::new(flaws.len() as u64, began, !args.json);
     let mut table = Comparison::new(args.campaigns, args.runs);
+    let measured = Arc::new(AtomicUsize::new(0));
+    interrupt.end_with({
+        let (measured, all) = (Arc::clone(&measured), flaws.len());
+        move || {
+            let measured = measured.load(Ordering::SeqCst);
+            format!("interrupted: {measured} of {all} mistakes are measured, no table")
+        }
+    });
     for (at, (flaw, name)) in flaws.iter().enumerate() {
+        measured.store(at, Ordering::SeqCst);
         let scenario = Scenario::load(&folder.join(format!("{name}.toml")))?;
         let scenario = Rc::new(Scenario { system: *flaw, ..scenario });
         progress.set(at as u64, || flaw.word());

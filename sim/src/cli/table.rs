@@ -10,7 +10,7 @@ use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, Table, presets
 use super::fuzz::Finding;
 use super::has_colour;
 use super::ranges;
-use super::text::{grouped, span};
+use super::text::{self, grouped, span};
 
 const HEADER: [&str; 4] = ["scenario", "seeds", "seeds/s", "verdict"];
 /// What comes before the verdict's end with `--details`.
@@ -44,8 +44,8 @@ pub(crate) fn print(
     }
     for Finding { entry, outcome, .. } in findings.iter().chain(abroad) {
         for (deviation, seeds) in &outcome.tally.unmet {
-            let seeds = grouped(*seeds);
-            writeln!(output, "{}: warning: did not happen in {seeds} seeds: {deviation}", entry.path)?;
+            let seeds = text::count(*seeds, "seed");
+            writeln!(output, "{}: warning: did not happen in {seeds}: {deviation}", entry.path)?;
         }
         for (start, count) in &outcome.given_up {
             let seeds = ranges::shown(*start, *count);
@@ -106,12 +106,11 @@ fn summary(findings: &[Finding], abroad: &[Finding], shown: &Shown) -> String {
     let held = count - unrun;
     let unrun = if unrun == 0 { String::new() } else { format!(", {unrun} not run") };
     let verdict = match failed.len() {
-        0 if held == 1 => "1 scenario held".to_owned(),
-        0 => format!("{held} scenarios held"),
-        failed => format!("{failed} of {count} scenarios did not hold"),
+        0 => format!("{} held", text::count(held as u64, "scenario")),
+        failed => format!("{failed} of {} did not hold", text::count(count as u64, "scenario")),
     };
-    let seeds = grouped(all().map(|finding| finding.outcome.tally.seeds).sum());
-    format!("{verdict}{unrun}, {seeds} seeds{}, {} s", shown.about, shown.took.as_secs_f64().round())
+    let seeds = text::count(all().map(|finding| finding.outcome.tally.seeds).sum(), "seed");
+    format!("{verdict}{unrun}, {seeds}{}, {} s", shown.about, shown.took.as_secs_f64().round())
 }
 
 fn print_share(output: &mut impl Write, findings: &[Finding]) -> io::Result<()> {
@@ -124,8 +123,8 @@ fn print_share(output: &mut impl Write, findings: &[Finding]) -> io::Result<()> 
     }
     let failed = findings.iter().filter(|finding| finding.problem.is_some()).count();
     let verdict = if failed == 0 { "all held".to_owned() } else { format!("{failed} did not hold") };
-    let (scenarios, seeds) = (findings.len(), grouped(seeds));
-    writeln!(output, "with {net} as the net: {scenarios} scenarios, {seeds} seeds, {verdict}")
+    let (scenarios, seeds) = (text::count(findings.len() as u64, "scenario"), text::count(seeds, "seed"));
+    writeln!(output, "with {net} as the net: {scenarios}, {seeds}, {verdict}")
 }
 
 fn row(finding: &Finding, folder: &Path, details: bool, has_colour: bool) -> Vec<Cell> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ackward_sim::choice::Kind;
+pub(crate) use ackward_sim::numbers::{count, grouped};
 use ackward_sim::scenario::Net;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -57,19 +58,6 @@ pub(crate) fn net() -> impl TypedValueParser<Value = Net> {
         .map(|name| Net::parse(&name).unwrap_or_default())
 }
 
-/// `1234567` as `1,234,567`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// A span of virtual time in two units: `3d 4h`, `2h 5m`, `7m 12s`, `12s`, `250ms`.
 pub(crate) fn span(microseconds: u64) -> String {
     let seconds = microseconds / 1_000_000;
@@ -122,9 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_spans_read_well() {
-        let grouped: Vec<_> = [0, 999, 1_000, 1_234_567].map(super::grouped).to_vec();
-        assert_eq!(grouped, ["0", "999", "1,000", "1,234,567"]);
+    fn spans_read_well() {
         let spans: Vec<_> =
             [0, 250_000, 12_000_000, 432_000_000, 7_500_000_000, 273_600_000_000].map(span).to_vec();
         assert_eq!(spans, ["0ms", "250ms", "12s", "7m 12s", "2h 5m", "3d 4h"]);

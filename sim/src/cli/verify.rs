@@ -4,10 +4,11 @@ use std::io::{self, Write};
 use std::time::Instant;
 
 use super::folder::Entry;
+use super::interrupt::Interrupt;
 use super::outcome::{Outcome, Problem};
 use super::pool::{Budget, Pool};
 use super::progress::Progress;
-use super::text::grouped;
+use super::text::{count, grouped};
 use super::{Exit, VerifyArgs, jobs, unless_closed};
 
 /// Runs the command.
@@ -21,13 +22,26 @@ pub(crate) fn verify(args: &VerifyArgs) -> anyhow::Result<Exit> {
     let on_progress = |outcome: &Outcome| {
         progress.set(outcome.tally.seeds, || format!("{}: {} failed", entry.path, outcome.tally.failed));
     };
-    let mut pool = Pool::new(jobs(args.jobs));
+    let interrupt = Interrupt::listen()?;
+    let mut pool = Pool::new(jobs(args.jobs), interrupt.clone());
     let outcome = pool.run(&entry, args.start, Budget::Seeds(seeds), &on_progress)?;
     progress.clear();
     let problem = outcome.problem(&entry);
-    let told = tell(args, &entry, &outcome, problem.as_ref());
+    let told = match &problem {
+        None if interrupt.has_come() => tell_of_interrupt(&entry, &outcome, seeds),
+        problem => tell(args, &entry, &outcome, problem.as_ref()),
+    };
     unless_closed(told.map_err(Into::into))?;
-    Ok(problem.map_or(Exit::Held, |problem| problem.exit))
+    Ok(interrupt.or(problem.map_or(Exit::Held, |problem| problem.exit)))
+}
+
+fn tell_of_interrupt(entry: &Entry, outcome: &Outcome, wanted: u64) -> io::Result<()> {
+    let (seeds, wanted) = (grouped(outcome.tally.seeds), count(wanted, "seed"));
+    writeln!(
+        io::stdout(),
+        "{}: interrupted, {seeds} of {wanted} were run and are clean: not enough to believe the fix",
+        entry.path
+    )
 }
 
 fn tell(args: &VerifyArgs, entry: &Entry, outcome: &Outcome, problem: Option<&Problem>) -> io::Result<()> {
@@ -35,10 +49,12 @@ fn tell(args: &VerifyArgs, entry: &Entry, outcome: &Outcome, problem: Option<&Pr
     if let Some(problem) = problem {
         return writeln!(output, "{}", problem.in_full(entry));
     }
-    let (seeds, was, confidence) = (grouped(outcome.tally.seeds), args.was, args.confidence);
+    let (seeds, was, confidence) = (outcome.tally.seeds, args.was, args.confidence);
+    let are = if seeds == 1 { "is" } else { "are" };
+    let seeds = count(seeds, "seed");
     writeln!(
         output,
-        "{}: {seeds} seeds are clean: a failure that struck {was} of them would have shown with a probability of \
+        "{}: {seeds} {are} clean: a failure that struck {was} of them would have shown with a probability of \
          {confidence} %",
         entry.path
     )?;

@@ -1,5 +1,6 @@
 //! `cargo sim zoo`: every planted mistake, and how soon it is caught.
 
+use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::time::Instant;
@@ -14,8 +15,9 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::folder::{Entry, find};
+use super::interrupt::Interrupt;
 use super::progress::Progress;
-use super::text;
+use super::text::{self, count};
 use super::{Exit, SEED_MAX, json, panics, run, unless_closed};
 
 #[derive(Args)]
@@ -67,6 +69,9 @@ struct Timing {
 struct Board {
     exhibits: Vec<Score>,
     survivors: Vec<String>,
+    /// How many mistakes an interrupt has left.
+    #[serde(skip_serializing_if = "is_zero")]
+    left: usize,
     /// The only part that differs from one time to the next.
     timings: Vec<Timing>,
 }
@@ -84,34 +89,50 @@ fn score_all(folder: &Path, args: &ZooArgs) -> anyhow::Result<Exit> {
     let all = zoo::exhibits();
     let only: Vec<&Exhibit> = args.only.iter().map(|name| named(&all, name)).collect::<Result<_, _>>()?;
     let exhibits = if only.is_empty() { all.iter().collect() } else { only };
+    let interrupt = Interrupt::listen()?;
     let progress = Progress::new(exhibits.len() as u64, Instant::now(), !args.json);
-    let mut board = Board { exhibits: Vec::new(), survivors: Vec::new(), timings: Vec::new() };
+    let all = exhibits.len();
+    let mut board = Board { exhibits: Vec::new(), survivors: Vec::new(), left: 0, timings: Vec::new() };
     for (at, exhibit) in exhibits.iter().enumerate() {
+        if interrupt.has_come() {
+            break;
+        }
         progress.set(at as u64, || exhibit.name.clone());
         let entry = load(folder, exhibit)?;
-        let (score, timing) = panics::guarded(|| score(exhibit, entry.scenario.clone(), args))
-            .map_err(|panic| anyhow::anyhow!("{}: {panic}", exhibit.name))?;
+        let scored = panics::guarded(|| score(exhibit, entry.scenario.clone(), args, &interrupt));
+        let scored = scored.map_err(|panic| anyhow::anyhow!("{}: {panic}", exhibit.name))?;
+        // One that was being hunted has not got away.
+        let Some((score, timing)) = scored else { break };
         board.survivors.extend(score.has_survived().then(|| exhibit.name.clone()));
         board.exhibits.push(score);
         board.timings.push(timing);
     }
     progress.clear();
+    board.left = all - board.exhibits.len();
     let mut output = io::stdout().lock();
     let printed = if args.json { json::print(&mut output, &board) } else { print(&mut output, &board, args) };
     unless_closed(printed.and_then(|()| output.flush()).map_err(Into::into))?;
-    Ok(if board.survivors.is_empty() { Exit::Held } else { Exit::Failed })
+    Ok(interrupt.or(if board.survivors.is_empty() { Exit::Held } else { Exit::Failed }))
 }
 
-fn score(exhibit: &Exhibit, scenario: Scenario, args: &ZooArgs) -> (Score, Timing) {
+/// None where it was interrupted.
+fn score(
+    exhibit: &Exhibit,
+    scenario: Scenario,
+    args: &ZooArgs,
+    interrupt: &Interrupt,
+) -> Option<(Score, Timing)> {
     let planted = exhibit.planted(scenario);
+    let goes_on = || interrupt.goes_on();
     let (mut found, mut seconds) = (Vec::new(), Vec::new());
     for at in 0..args.starts {
         let began = Instant::now();
-        found.push(zoo::hunt(&planted, zoo::start(at), args.seeds));
+        found.push(zoo::hunt_while(&planted, zoo::start(at), args.seeds, &goes_on));
         seconds.push(began.elapsed().as_secs_f64());
     }
-    let score = Score::new(exhibit, &planted, &found);
-    (score, Timing { name: exhibit.name.clone(), median_seconds: median(seconds) })
+    let score = Score::new(exhibit, &planted, &found, &goes_on);
+    let timing = Timing { name: exhibit.name.clone(), median_seconds: median(seconds) };
+    interrupt.goes_on().then_some((score, timing))
 }
 
 /// The column before which the timings stand.
@@ -137,7 +158,17 @@ fn print(output: &mut impl Write, board: &Board, args: &ZooArgs) -> io::Result<(
     writeln!(output, "{}", table.trim_fmt())?;
     let (all, starts) = (board.exhibits.len(), args.starts);
     let survivors = if board.survivors.is_empty() { "none".to_owned() } else { board.survivors.join(", ") };
-    writeln!(output, "{all} mistakes, each hunted from {starts} seeds on. Survivors: {survivors}")
+    let left = match board.left {
+        0 => String::new(),
+        left => format!(", interrupted before {left} more"),
+    };
+    let (mistakes, seeds) = (count(all as u64, "mistake"), count(starts, "seed"));
+    writeln!(output, "{mistakes}, each hunted from {seeds} on{left}. Survivors: {survivors}")
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+const fn is_zero(left: &usize) -> bool {
+    *left == 0
 }
 
 /// One mistake and its story.
@@ -148,14 +179,23 @@ fn tell(folder: &Path, args: &ZooRunArgs) -> anyhow::Result<Exit> {
     let planted = exhibit.planted(entry.scenario.clone());
     let (start, seeds) = args.seed.map_or((zoo::start(0), zoo::SEEDS_MAX), |seed| (seed, 1));
     let recording = if args.trace { Recording::Calls } else { Recording::Story };
+    let interrupt = Interrupt::listen()?;
+    let tried = Cell::new(0);
+    let goes_on = || {
+        tried.set(tried.get() + u64::from(interrupt.goes_on()));
+        interrupt.goes_on()
+    };
     let report = panics::guarded(|| {
-        zoo::hunt(&planted, start, seeds).map(|found| twin::run(&planted, found.seed, recording))
+        zoo::hunt_while(&planted, start, seeds, &goes_on)
+            .map(|found| twin::run(&planted, found.seed, recording))
     });
     let Some(report) = report.map_err(anyhow::Error::msg)? else {
         let (name, path) = (&exhibit.name, &entry.path);
-        let told = writeln!(io::stdout(), "{name}: not found in {seeds} seeds from {start} on in {path}");
+        let (seeds, was) =
+            (count(tried.get(), "seed"), if interrupt.has_come() { "interrupted, " } else { "" });
+        let told = writeln!(io::stdout(), "{name}: {was}not found in {seeds} from {start} on in {path}");
         unless_closed(told.map_err(Into::into))?;
-        return Ok(Exit::Failed);
+        return Ok(interrupt.or(Exit::Failed));
     };
     let property = report.violations.first().map_or("nothing", |violation| violation.property);
     let mut output = io::BufWriter::new(io::stdout().lock());

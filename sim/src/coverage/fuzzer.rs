@@ -127,12 +127,21 @@ impl Fuzzer {
         self.replay_in(&world, &trial.list)
     }
 
-    /// The next run.
+    /// The next run, and now and then one before it that only looks at a list.
     pub fn step(&mut self) -> Step {
+        self.next(true)
+    }
+
+    /// One run and no other.
+    pub fn last_step(&mut self) -> Step {
+        self.next(false)
+    }
+
+    fn next(&mut self, may_look: bool) -> Step {
         let has_chance = self.plain.scenario().faults.is_random();
         let is_drawn = self.runs.is_multiple_of(DRAWN_EVERY) && has_chance;
         // A child costs a run now and then: none is made where it would not be used.
-        let child = if is_drawn { None } else { self.child() };
+        let child = if is_drawn { None } else { self.child(may_look) };
         let (world, list) = child.unwrap_or_else(|| (Rc::clone(&self.plain), Vec::new()));
         let world = self.changed(world);
         let (report, behaviours) = if is_drawn || (has_chance && self.mutator.below(2) == 0) {
@@ -159,9 +168,10 @@ impl Fuzzer {
         (report, watcher.borrow().behaviours())
     }
 
-    /// A list that is nearly one of the corpus, and where that one was run; none where the corpus is empty.
-    fn child(&mut self) -> Option<(Rc<World>, Vec<Deviation>)> {
-        if self.parent.as_ref().is_none_or(|parent| parent.children >= CHILDREN) {
+    /// A list that is nearly one of the corpus, and where that one was run; none where the corpus is empty, or nothing
+    /// of it was looked at so far and may be now.
+    fn child(&mut self, may_look: bool) -> Option<(Rc<World>, Vec<Deviation>)> {
+        if may_look && self.parent.as_ref().is_none_or(|parent| parent.children >= CHILDREN) {
             self.parent = self.pick();
         }
         let other = self.mutator.below(self.corpus.len());
@@ -219,7 +229,7 @@ impl Fuzzer {
         self.reached.extend(behaviours);
         let own = &world.scenario().deviations;
         let list: Vec<_> =
-            report.deviations.into_iter().filter(|deviation| !own.contains(deviation)).collect();
+            report.deviations.into_vec().into_iter().filter(|deviation| !own.contains(deviation)).collect();
         let values = world.values.clone();
         self.corpus.push(Listed { world, list: list.clone(), picked: 0 });
         Step::New(Trial { values, list })

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use crate::choice::Deviation;
 use crate::scenario::{Scenario, Values, Varied};
+use crate::scene::Deviations;
 use crate::strategy::Strategist;
 
 /// A list of deviations, and the numbers that are not the plain ones.
@@ -26,6 +27,12 @@ impl Trial {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+impl From<Deviations> for Trial {
+    fn from(list: Deviations) -> Self {
+        list.into_vec().into()
     }
 }
 

@@ -7,6 +7,7 @@ use ackward::rules::{Attempts, Limits, Name, Qty};
 use super::What;
 use super::log::Log;
 use super::plan::{Answer, Cue, End, plan};
+use crate::numbers::count;
 use crate::scenario::vocabulary::PROCESSES;
 use crate::scenario::{Job, Redrive, Scenario, ScenarioError, SpanMs, Worker};
 
@@ -86,9 +87,9 @@ pub fn draft(log: &Log) -> Result<Draft, DraftError> {
         (scenario.faults.stall_ms, scenario.faults.slow_ms) = (stall_ms, slow_ms);
     }
     scenario.about = format!(
-        "An incident of {} jobs and {} workers, imported from their event logs.",
-        scenario.jobs.len(),
-        scenario.workers.len()
+        "An incident of {} and {}, imported from event logs.",
+        count(scenario.jobs.len() as u64, "job"),
+        count(scenario.workers.len() as u64, "worker")
     );
     let scenario = Scenario::parse("the incident", scenario.to_toml().as_bytes())?;
     let notes = notes(&scenario, &cues, scale);
@@ -239,7 +240,8 @@ fn notes(scenario: &Scenario, cues: &[Cue], scale: i64) -> Vec<String> {
     }
     let killed = cues.iter().filter(|cue| cue.end == End::Killed).count();
     if killed > 0 {
-        notes.push(format!("{killed} claims have no end in the log: taken as kills"));
+        let claims = count(killed as u64, "claim");
+        notes.push(format!("{claims} without an end in the log: taken as killed there"));
     }
     if scenario.workers.iter().any(|worker| worker.slots > 1) {
         notes.push(

@@ -42,13 +42,13 @@ pub struct Found {
     pub seeds: u64,
 }
 
-/// Searches for a run that does what the log says; `on_seed` is told how many seeds were run. `None` where no run
-/// replays, or no seed is to be run.
+/// Searches for a run that does what the log says. `goes_on` is told how many seeds were run, and says whether to go on;
+/// where not, it ends as though no more seeds were allowed. `None` where no run replays, or no seed is to be run.
 pub fn search(
     log: &Log,
     draft: &Draft,
     options: SearchOptions,
-    mut on_seed: impl FnMut(u64),
+    goes_on: impl Fn(u64) -> bool,
 ) -> Option<Found> {
     let wanted = Steps::of(log.lines.iter().map(|placed| &placed.line));
     let mut best: Option<(u64, Likeness, Vec<Deviation>)> = None;
@@ -57,18 +57,19 @@ pub fn search(
         let (report, lines) = diary::keep(|| guided(draft, seed));
         let likeness = wanted.likeness(&Steps::of(lines.iter()));
         seeds += 1;
-        on_seed(seeds);
         let is_better = best.as_ref().is_none_or(|(_, best, _)| rank(&likeness) > rank(best));
         if is_better && report.deviations.len() <= DEVIATIONS_MAX {
-            best = Some((seed, likeness, report.deviations));
+            best = Some((seed, likeness, report.deviations.into_vec()));
         }
-        if best.as_ref().is_some_and(|(_, likeness, _)| likeness.is_exact) {
+        let is_found = best.as_ref().is_some_and(|(_, likeness, _)| likeness.is_exact);
+        if !goes_on(seeds) || is_found {
             break;
         }
     }
     let (seed, likeness, deviations) = best?;
     let scenario = Scenario { deviations, ..draft.scenario.clone() };
-    let scenario = fewer(scenario, |candidate| replay(&wanted, candidate, seed).0 == likeness);
+    let scenario =
+        fewer(scenario, |candidate| goes_on(seeds) && replay(&wanted, candidate, seed).0 == likeness);
     let (likeness, report) = replay(&wanted, &scenario, seed);
     let broken =
         report.violations.iter().map(|violation| format!("{}: {}", violation.property, violation.detail));

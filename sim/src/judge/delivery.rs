@@ -10,6 +10,7 @@ use super::{
 };
 use crate::choice::REFUSALS;
 use crate::computer::{ProcessId, World};
+use crate::numbers::count;
 
 /// What was seen of all deliveries.
 #[derive(Debug, Default)]
@@ -20,8 +21,6 @@ pub(super) struct Deliveries {
     attempts: BTreeMap<(ProcessId, Name), Attempts>,
     /// Requests on the wire for each job.
     pub(super) wire: BTreeMap<Name, i64>,
-    /// The lane on which each worker claimed each job last.
-    lanes: BTreeMap<(ProcessId, Name), usize>,
     /// Answers on the wire that refuse for good, less the attempts that ended so.
     refusals_left: u64,
     /// How often each job was acknowledged.
@@ -71,22 +70,12 @@ impl Deliveries {
 }
 
 impl Judges {
-    /// A worker has claimed a job on one of its lanes.
-    pub(super) fn claimed(&mut self, process: ProcessId, lane: usize, id: &Name) {
-        self.deliveries.lanes.insert((process, id.clone()), lane);
-    }
-
-    /// A worker is about to send a job: the connection that claimed it must hold no lock, unless it is at the next
-    /// operation already, for other slots; and the job's budget must allow it. Other connections of the same worker
-    /// may well be in a transaction.
+    /// A worker is about to send a job: no connection of its may hold a lock, unless an operation is under way on it,
+    /// for another slot; and the job's budget must allow it. A lock that outlives its operation is seen when that ends.
     pub fn sending(&mut self, world: &World, process: ProcessId, id: &Name) {
         let at_us = world.now_us();
         let attempt = (process, id.clone());
-        let holds_lock = match self.deliveries.lanes.get(&attempt) {
-            Some(lane) => world.lane_holds_lock(*lane) && !self.queue.is_running(*lane),
-            None => world.holds_lock(process),
-        };
-        if holds_lock {
+        if world.holds_idle_lock(process) {
             let detail = format!("process {process} holds a lock on a file while it sends job {id}");
             self.fail(NO_LOCK_WHILE_SENDING, at_us, detail);
         }
@@ -125,7 +114,10 @@ impl Judges {
         };
         if !attempts.post() {
             let Attempts { posts, made, .. } = *attempts;
-            let detail = format!("process {process} sends request {posts} of {made} attempts for job {id}");
+            let detail = format!(
+                "process {process} sends request {posts} of job {id} and made {}",
+                count(made as u64, "attempt")
+            );
             self.fail(ONE_POST_PER_ATTEMPT, at_us, detail);
         }
     }
@@ -145,7 +137,10 @@ impl Judges {
         let effects =
             self.inbox.model().0.effects().iter().filter(|row| row.id == *id && row.qty == qty).count();
         if effects != 1 {
-            let detail = format!("job {id} is acknowledged with {effects} effects in the receiver's inbox");
+            let detail = format!(
+                "job {id} is acknowledged with {} in the receiver's inbox",
+                count(effects as u64, "effect")
+            );
             self.fail(EFFECT_ONCE, world.now_us(), detail);
         }
     }

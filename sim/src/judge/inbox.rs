@@ -4,6 +4,7 @@ use ackward::port::Fault;
 use ackward::storage::{AcceptError, Accepted, Answer, Arrival, EventInbox, StorageError};
 
 use super::file::{BUSY_TIMEOUT_US, FileJudge, Model, Outcome};
+use super::queue::since_start;
 use super::spy::{Kept, begin, blames_itself, end_with, gave_up, hidden};
 use super::{Judges, Milestone, Milestones};
 use crate::computer::current;
@@ -49,6 +50,13 @@ impl Model for GroupModel {
 
     fn check_step(&self, _before: &Self) -> Result<(), Broken> {
         Ok(())
+    }
+
+    fn asked(group: &Self::Op) -> String {
+        let events = group.iter().map(|InboxOp::Receive { event, now }| {
+            format!("{} (qty {}) at {}", event.id, event.qty.get(), since_start(now.get()))
+        });
+        format!("accept of {}", events.collect::<Vec<_>>().join("; "))
     }
 
     fn told(result: &Self::Result) -> String {

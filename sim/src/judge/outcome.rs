@@ -3,6 +3,7 @@
 use ackward::rules::Name;
 
 use super::{Judges, RIGHT_VALUE};
+use crate::numbers::count;
 use crate::scenario::{Consumer, ConsumerOutcome, Count, JobOutcome, Scenario};
 
 impl Judges {
@@ -35,7 +36,10 @@ impl Judges {
         }
         if let Some(expected) = connections.filter(|expected| !expected.allows(store.connections)) {
             let found = store.connections;
-            wrong.push(format!("consumer {name} made {found} connections, expected: {expected}"));
+            wrong.push(format!(
+                "consumer {name} made {}, expected: {expected}",
+                count(found.unsigned_abs(), "connection")
+            ));
         }
         wrong
     }
@@ -57,17 +61,20 @@ impl Judges {
         let effects = self.inbox.model().0.effects().iter().filter(|row| row.id == *id).count();
         let redrives = queue.redrives().iter().filter(|row| row.id == *id).count();
         let posts = self.deliveries.wire.get(id).copied().unwrap_or_default();
-        let counts: [(&str, Option<Count>, i64); 5] = [
-            ("attempts", outcome.attempts, job.attempts),
-            ("as token", outcome.token, job.token),
-            ("requests on the wire", outcome.posts, posts),
-            ("effects", outcome.effects, effects as i64),
-            ("redrives", outcome.redrives, redrives as i64),
+        let counts: [(&str, &str, Option<Count>, i64); 4] = [
+            ("attempt", "", outcome.attempts, job.attempts),
+            ("request", " on the wire", outcome.posts, posts),
+            ("effect", "", outcome.effects, effects as i64),
+            ("redrive", "", outcome.redrives, redrives as i64),
         ];
-        for (what, expected, found) in counts {
+        for (what, place, expected, found) in counts {
             if let Some(expected) = expected.filter(|expected| !expected.allows(found)) {
-                wrong.push(format!("job {id} has {found} {what}, expected: {expected}"));
+                let found = count(found.unsigned_abs(), what);
+                wrong.push(format!("job {id} has {found}{place}, expected: {expected}"));
             }
+        }
+        if let Some(expected) = outcome.token.filter(|expected| !expected.allows(job.token)) {
+            wrong.push(format!("job {id} has token {}, expected: {expected}", job.token));
         }
         wrong
     }

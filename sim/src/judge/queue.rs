@@ -1,5 +1,7 @@
 //! How the queue's model judges its file.
 
+mod words;
+
 use ackward::rules::{Reason, Status, Ticket};
 use ackward::storage::{Enqueued, Finished, Released, Renewed};
 
@@ -25,6 +27,14 @@ impl Model for QueueModel {
 
     fn check_step(&self, before: &Self) -> Result<(), Broken> {
         self.check_step(before)
+    }
+
+    fn asked(op: &QueueOp) -> String {
+        words::asked(op)
+    }
+
+    fn exactly(result: &QueueResult) -> String {
+        words::exactly(result)
     }
 
     fn told(result: &QueueResult) -> String {
@@ -126,7 +136,7 @@ fn ticket_text(ticket: &Ticket) -> String {
 }
 
 /// A time of the database as the story counts it, from the beginning of the run.
-fn since_start(at_ms: i64) -> String {
+pub(super) fn since_start(at_ms: i64) -> String {
     format!("{} ms", at_ms - EPOCH_MS)
 }
 

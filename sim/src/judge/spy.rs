@@ -1,19 +1,26 @@
 //! Wrappers that tell the judges which operation runs on which lane, and how it ended. They change nothing:
 //! whatever implements the seam behind them is what is tested.
 
+mod failure;
+mod one_by_one;
+mod telling;
+
 use ackward::port::Fault;
 use ackward::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome as FinishOutcome, Ticket, Ttl};
 use ackward::storage::{
     ClaimError, EnqueueError, Enqueued, FinishError, FinishOrder, Finished, LeaseQueue, Now, RedriveError,
-    Released, Renewed, StorageError,
+    Released, Renewed,
 };
 
-use rusqlite::ErrorCode;
-
-use super::file::{BUSY_TIMEOUT_US, FileJudge, Model, Outcome};
-use super::{ERROR_NAMES_ITS_CAUSE, Judges, Milestone, Milestones, NO_LOCK_LEFT, with};
-use crate::computer::current;
+use super::file::{BUSY_TIMEOUT_US, Outcome};
+use super::{Milestone, with};
 use crate::model::{QueueModel, QueueOp, QueueResult};
+use failure::{Failure, batch, claim_failure, enqueued, finished, redriven, released};
+use one_by_one::OneByOne;
+use telling::tell;
+
+pub(super) use failure::blames_itself;
+pub(super) use telling::{Kept, begin, end_with, gave_up, hidden};
 
 /// A lease queue that is watched.
 #[derive(Debug)]
@@ -32,29 +39,6 @@ impl<Q> WatchedQueue<Q> {
     /// A queue that waits for locks only so long, in ms.
     pub const fn with_patience(inner: Q, patience_ms: i64) -> Self {
         Self { inner, patience_us: patience_ms * 1_000 }
-    }
-}
-
-/// What the judges are told of an error.
-enum Failure {
-    /// An answer that the model knows too, such as a conflict.
-    Answer(QueueResult),
-    Storage {
-        unknown: bool,
-        busy: bool,
-        /// The text of an error that no file system and no lock can cause.
-        blames_itself: Option<String>,
-    },
-    /// A hook failed, before or after the commit.
-    Hook,
-    /// The clock was out of range.
-    Clock,
-}
-
-impl From<&StorageError> for Failure {
-    fn from(error: &StorageError) -> Self {
-        let unknown = matches!(error, StorageError::CommitUnknown(_));
-        Self::Storage { unknown, busy: error.is_busy(), blames_itself: blames_itself(error) }
     }
 }
 
@@ -86,9 +70,6 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
             Ok(now)
         };
         let result = self.inner.claim_at(owner, &mut told, lease, fault);
-        if let Ok(ticket) = &result {
-            claimed(ticket.as_slice());
-        }
         self.end(result.as_ref().map(|ticket| QueueResult::Claimed(ticket.clone())).map_err(claim_failure));
         result
     }
@@ -163,7 +144,7 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
         max_attempts: Attempts,
     ) -> Vec<Result<Enqueued, EnqueueError>> {
         if !self.shares_transactions() {
-            return events.iter().map(|event| self.enqueue(event, now, ttl, max_attempts)).collect();
+            return OneByOne(self).enqueue_many(events, now, ttl, max_attempts);
         }
         let op = |event: &Event| QueueOp::Enqueue { event: event.clone(), now, ttl, max_attempts };
         begin::<QueueModel>(0, Some(QueueOp::Batch(events.iter().map(op).collect())));
@@ -181,15 +162,7 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
         fault: &mut dyn Fault,
     ) -> Result<Vec<Ticket>, ClaimError> {
         if !self.shares_transactions() {
-            let mut tickets = Vec::new();
-            while tickets.len() < max {
-                match self.claim_at(owner, &mut *now, lease, fault) {
-                    Ok(Some(ticket)) => tickets.push(ticket),
-                    Err(error) if tickets.is_empty() => return Err(error),
-                    Ok(None) | Err(_) => break,
-                }
-            }
-            return Ok(tickets);
+            return OneByOne(self).claim_many(owner, now, lease, max, fault);
         }
         begin::<QueueModel>(0, None);
         let mut told = || {
@@ -198,9 +171,6 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
             Ok(now)
         };
         let result = self.inner.claim_many(owner, &mut told, lease, max, fault);
-        if let Ok(tickets) = &result {
-            claimed(tickets);
-        }
         let answer = |ticket: &Ticket| QueueResult::Claimed(Some(ticket.clone()));
         let answers = |tickets: &Vec<_>| QueueResult::Batch(tickets.iter().map(answer).collect());
         self.end(result.as_ref().map(answers).map_err(claim_failure));
@@ -214,9 +184,7 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
         fault: &mut dyn Fault,
     ) -> Vec<Result<Finished, FinishError>> {
         if !self.shares_transactions() {
-            let finish =
-                |order: &FinishOrder| self.finish(&order.ticket, order.outcome, now, order.delay, fault);
-            return orders.iter().map(finish).collect();
+            return OneByOne(self).finish_many(orders, now, fault);
         }
         let op = |FinishOrder { ticket, outcome, delay }: &FinishOrder| QueueOp::Finish {
             ticket: ticket.clone(),
@@ -237,7 +205,7 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
         fault: &mut dyn Fault,
     ) -> Vec<Result<Released, FinishError>> {
         if !self.shares_transactions() {
-            return tickets.iter().map(|ticket| self.release(ticket, now, fault)).collect();
+            return OneByOne(self).release_many(tickets, now, fault);
         }
         let op = |ticket: &Ticket| QueueOp::Release { ticket: ticket.clone(), now };
         begin::<QueueModel>(0, Some(QueueOp::Batch(tickets.iter().map(op).collect())));
@@ -255,7 +223,7 @@ impl<Q: LeaseQueue> LeaseQueue for WatchedQueue<Q> {
         fault: &mut dyn Fault,
     ) -> Vec<Result<(), RedriveError>> {
         if !self.shares_transactions() {
-            return ids.iter().map(|id| self.redrive(id, now, ttl, note, fault)).collect();
+            return OneByOne(self).redrive_many(ids, now, ttl, note, fault);
         }
         let op = |id: &Name| QueueOp::Redrive { id: id.clone(), now, ttl, note: note.clone() };
         begin::<QueueModel>(0, Some(QueueOp::Batch(ids.iter().map(op).collect())));
@@ -284,179 +252,5 @@ impl<Q> WatchedQueue<Q> {
                 Err(Failure::Storage { .. } | Failure::Clock) => Outcome::Failed,
             },
         );
-    }
-}
-
-/// The text of an error of SQLite's that no file system and no lock can cause: what the statements themselves did
-/// wrong, such as a ROLLBACK where no transaction is open, or a row that breaks a constraint.
-pub(super) fn blames_itself(error: &StorageError) -> Option<String> {
-    let is_own = matches!(
-        error.code()?,
-        ErrorCode::Unknown
-            | ErrorCode::ApiMisuse
-            | ErrorCode::ConstraintViolation
-            | ErrorCode::InternalMalfunction
-            | ErrorCode::ParameterOutOfRange
-            | ErrorCode::TypeMismatch
-    );
-    is_own.then(|| error.to_string())
-}
-
-/// The operation that runs failed with an error that hides its cause.
-pub(super) fn hidden(error: &str) {
-    with(|judges, world| {
-        let detail = format!("process {} fails with: {error}", world.running().0);
-        judges.fail(ERROR_NAMES_ITS_CAUSE, world.now_us(), detail);
-    });
-}
-
-/// The jobs of these tickets were claimed on the lane that runs.
-fn claimed(tickets: &[Ticket]) {
-    with(|judges, world| {
-        if let (process, Some(lane)) = world.running() {
-            tickets.iter().for_each(|ticket| judges.claimed(process, lane, &ticket.id));
-        }
-    });
-}
-
-/// The answers of operations that share a transaction, or why it failed for all of them.
-fn batch<T>(
-    results: &[T],
-    judged: impl Fn(&T) -> Result<QueueResult, Failure>,
-) -> Result<QueueResult, Failure> {
-    let answer = |result| match judged(result) {
-        Err(Failure::Answer(answer)) => Ok(answer),
-        judged => judged,
-    };
-    results.iter().map(answer).collect::<Result<_, _>>().map(QueueResult::Batch)
-}
-
-fn enqueued(result: &Result<Enqueued, EnqueueError>) -> Result<QueueResult, Failure> {
-    result.as_ref().map(|enqueued| QueueResult::Enqueued(*enqueued)).map_err(|error| match error {
-        EnqueueError::Conflict { .. } => Failure::Answer(QueueResult::Conflict),
-        EnqueueError::Invalid(_) => Failure::Clock,
-        EnqueueError::Storage(error) => error.into(),
-    })
-}
-
-fn redriven(result: &Result<(), RedriveError>) -> Result<QueueResult, Failure> {
-    result.as_ref().map(|()| QueueResult::Redriven).map_err(|error| match error {
-        RedriveError::NoSuchJob { .. } => Failure::Answer(QueueResult::NoSuchJob),
-        RedriveError::NotDead { status, .. } => Failure::Answer(QueueResult::NotDead(*status)),
-        RedriveError::Invalid(_) => Failure::Clock,
-        RedriveError::Hook(_) => Failure::Hook,
-        RedriveError::Storage(error) => error.into(),
-    })
-}
-
-fn finished(result: &Result<Finished, FinishError>) -> Result<QueueResult, Failure> {
-    result.as_ref().map(|finished| QueueResult::Finished(*finished)).map_err(finish_failure)
-}
-
-fn released(result: &Result<Released, FinishError>) -> Result<QueueResult, Failure> {
-    result.as_ref().map(|released| QueueResult::Released(*released)).map_err(finish_failure)
-}
-
-fn claim_failure(error: &ClaimError) -> Failure {
-    match error {
-        ClaimError::Clock(_) => Failure::Clock,
-        ClaimError::Hook(_) => Failure::Hook,
-        ClaimError::Storage(error) => error.into(),
-    }
-}
-
-fn finish_failure(error: &FinishError) -> Failure {
-    match error {
-        FinishError::Hook(_) => Failure::Hook,
-        FinishError::Storage(error) => error.into(),
-    }
-}
-
-/// A model whose judge is among [`Judges`].
-pub(super) trait Kept: Model {
-    /// The judge of the file with this index among those of its kind.
-    fn judge(judges: &mut Judges, index: usize) -> Option<(&mut FileJudge<Self>, &mut Milestones)>;
-}
-
-impl Kept for QueueModel {
-    fn judge(judges: &mut Judges, _index: usize) -> Option<(&mut FileJudge<Self>, &mut Milestones)> {
-        Some((&mut judges.queue, &mut judges.milestones))
-    }
-}
-
-pub(super) fn begin<M: Kept>(index: usize, op: Option<M::Op>) {
-    with(|judges, world| {
-        if let ((process, Some(lane)), Some((judge, _))) = (world.running(), M::judge(judges, index)) {
-            judge.begin(process, lane, world.now_us(), op);
-        }
-    });
-}
-
-/// The operation has read the clock, and with that is complete.
-fn tell(op: QueueOp) {
-    with(|judges, world| {
-        if let (_, Some(lane)) = world.running() {
-            judges.queue.set_op(lane, op, world.now_us());
-        }
-    });
-}
-
-/// The operation that runs gave up on a lock.
-pub(super) fn gave_up<M: Kept>(index: usize, patience_us: i64) {
-    with(|judges, world| {
-        if let ((_, Some(lane)), Some((judge, _))) = (world.running(), M::judge(judges, index)) {
-            judge.gave_up(lane, world.now_us(), patience_us);
-        }
-    });
-}
-
-pub(super) fn end_with<M: Kept>(index: usize, outcome: Outcome<M::Result>) {
-    let has_failed = matches!(outcome, Outcome::Failed | Outcome::Unknown);
-    with(|judges, world| {
-        let (process, Some(lane)) = world.running() else { return };
-        world.note(|| match &outcome {
-            Outcome::Returned(result) => M::told(result),
-            Outcome::Failed => "fails, and nothing has changed".to_owned(),
-            Outcome::Unknown => "fails, and whether it committed is unknown".to_owned(),
-        });
-        // First, since all else that is wrong may follow from it.
-        if world.lane_holds_lock(lane) {
-            let detail = format!("process {process} keeps a lock after an operation has ended");
-            judges.fail(NO_LOCK_LEFT, world.now_us(), detail);
-        }
-        let Some((judge, milestones)) = M::judge(judges, index) else { return };
-        if let Outcome::Returned(result) = &outcome {
-            M::returned(result, milestones);
-        }
-        judge.end(lane, world.now_us(), outcome);
-        if judge.commits_lost() > 0 {
-            milestones.reach(Milestone::CommitLost);
-        }
-        judges.take_from_files();
-    });
-    if has_failed && let Some(world) = current().filter(|world| world.is_alive()) {
-        world.operation_failed();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use rusqlite::ffi;
-
-    use super::*;
-
-    #[test]
-    fn q7_an_error_that_no_disk_and_no_lock_can_cause_hides_what_happened() {
-        let is_own = |code| {
-            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
-            blames_itself(&StorageError::Sqlite(error)).is_some()
-        };
-        for code in [ffi::SQLITE_ERROR, ffi::SQLITE_MISUSE, ffi::SQLITE_CONSTRAINT, ffi::SQLITE_MISMATCH] {
-            assert!(is_own(code), "{code}");
-        }
-        for code in [ffi::SQLITE_BUSY, ffi::SQLITE_FULL, ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_CANTOPEN] {
-            assert!(!is_own(code), "{code}");
-        }
-        assert!(blames_itself(&StorageError::RolledBack).is_none());
     }
 }

@@ -42,6 +42,19 @@ pub enum LinesEnd {
     Cut,
 }
 
+impl LinesEnd {
+    /// The end in words; none where nothing is left.
+    const fn told(self) -> Option<&'static str> {
+        match self {
+            Self::Complete => None,
+            Self::Gap => Some("refuses a gap"),
+            Self::Conflict => Some("refuses other content under an old number"),
+            Self::Invalid => Some("refuses a malformed line"),
+            Self::Cut => Some("fails"),
+        }
+    }
+}
+
 /// The store's model with groups of lines as operations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoreModel(pub ConsumerModel);
@@ -99,19 +112,21 @@ impl Model for StoreModel {
         Ok(())
     }
 
+    fn asked(lines: &Lines) -> String {
+        let lines = lines.0.iter().map(|line| match line {
+            Some((seq, delta)) => format!("{seq} ({delta:+})"),
+            None => "a malformed one".to_owned(),
+        });
+        format!("lines {}", lines.collect::<Vec<_>>().join(", "))
+    }
+
     fn told(result: &Consumed) -> String {
         let lines: Vec<_> = result
             .lines
             .iter()
             .map(|(seq, is_new)| format!("{seq}{}", if *is_new { "" } else { " again" }))
             .collect();
-        let end = match result.end {
-            LinesEnd::Complete => "",
-            LinesEnd::Gap => ", then refuses a gap",
-            LinesEnd::Conflict => ", then refuses other content under an old number",
-            LinesEnd::Invalid => ", then refuses a malformed line",
-            LinesEnd::Cut => ", then fails",
-        };
+        let end = result.end.told().map_or_else(String::new, |end| format!(", then {end}"));
         let lines = if lines.is_empty() { "nothing".to_owned() } else { lines.join(", ") };
         format!("consumes {lines}{end}")
     }
@@ -225,12 +240,11 @@ impl<E: EventStore> EventStore for WatchedStore<E> {
 
 /// A faithful publisher's lines are refused only where bytes were lost or read twice on this side.
 fn refused(index: usize, end: LinesEnd) {
-    if !matches!(end, LinesEnd::Gap | LinesEnd::Conflict | LinesEnd::Invalid) {
-        return;
-    }
+    let is_refused = matches!(end, LinesEnd::Gap | LinesEnd::Conflict | LinesEnd::Invalid);
+    let Some(told) = end.told().filter(|_| is_refused) else { return };
     with(|judges, world| {
         let Some(store) = judges.stores.get(index).filter(|_| judges.is_publisher_faithful) else { return };
-        let detail = format!("{}: {end:?}", store.file.judged().file);
+        let detail = format!("{}: {told}", store.file.judged().file);
         judges.fail(FAITHFUL_LINES_ACCEPTED, world.now_us(), detail);
     });
 }

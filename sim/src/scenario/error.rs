@@ -78,6 +78,9 @@ impl ScenarioError {
     }
 }
 
+/// What a value can be whose key is not looked at yet.
+const UNQUOTED: &str = "a number, true or false, a [list], or a text in \"quotes\"";
+
 /// The fixed phrases of serde and of the parser, turned into `key is value, allowed: …`. `given` is the text
 /// that the error points at.
 fn in_our_words(message: &str, path: &str, given: &str) -> String {
@@ -86,7 +89,9 @@ fn in_our_words(message: &str, path: &str, given: &str) -> String {
     for kind in ["invalid type: ", "invalid value: "] {
         let parts = message.strip_prefix(kind).and_then(|rest| rest.split_once(", expected "));
         if let Some((value, expected)) = parts {
-            return format!("{path} is {}, allowed: {}", plain_value(value), plain_kind(path, expected));
+            let is_date = value == "map" && given.starts_with(|first: char| first.is_ascii_digit());
+            let value = if is_date { given } else { plain_value(value) };
+            return format!("{path} is {value}, allowed: {}", plain_kind(path, expected));
         }
     }
     if let Some(key) = message.strip_prefix("missing field ") {
@@ -105,6 +110,10 @@ fn in_our_words(message: &str, path: &str, given: &str) -> String {
     }
     if message.starts_with("is ") {
         return format!("{path} {message}");
+    }
+    if message.starts_with("string values must be quoted") {
+        let is = if given.trim().is_empty() { "has no value" } else { &format!("is {}", given.trim()) };
+        return format!("{path} {is}, allowed: {UNQUOTED}");
     }
     let message = message.replacen(", expected ", ", allowed: ", 1);
     if path.is_empty() { message } else { format!("{path}: {message}") }

@@ -134,6 +134,8 @@ flaws! {
     BatchClaimForgetsItsFirst in "batches-of-jobs",
     /// claim leaves its transaction open, and finish commits it (Q49).
     LockHeldWhileSending in "two-workers-one-job",
+    /// A second connection of the worker reads, and its transaction stays open while a job is sent (Q5, Q49).
+    ReadsOnWhileSending in "two-workers-one-job",
     /// renew extends the lease of whoever holds the job (M10, Q36).
     RenewalIgnoresTheToken in "http-renewal-races-expiry",
     /// renew reads the clock before it has the write lock (M10).

@@ -92,10 +92,11 @@ pub(super) fn check(stage: &Stage, judges: &mut Judges, at_us: i64) {
         let (last, total) = model.state();
         let wrong = model.ledger().iter().find(|(seq, delta)| EventLog::delta(**seq) != **delta);
         if last >= end || wrong.is_some() || total != EventLog::total(0, last + 1) {
-            broken.push(format!(
-                "{}: cursor {last}, total {total}, first wrong event {wrong:?}",
-                store.file.judged().file
-            ));
+            let wrong = wrong.map_or_else(
+                || "no event is wrong".to_owned(),
+                |(seq, delta)| format!("event {seq} is {delta:+}, expected {:+}", EventLog::delta(*seq)),
+            );
+            broken.push(format!("{}: cursor {last}, total {total}, {wrong}", store.file.judged().file));
         }
     }
     for detail in broken {

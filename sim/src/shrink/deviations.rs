@@ -7,7 +7,7 @@ use super::values::rounder;
 use crate::choice::{Action, Deviation, Kind};
 
 /// Leaves deviations out: all of a kind first, then ever smaller parts of what is left.
-pub(super) fn fewer(hunt: &mut Hunt) {
+pub(super) fn fewer(hunt: &mut Hunt<'_>) {
     for kind in Kind::ALL {
         let without = |deviation: &&Deviation| deviation.action.kind() != *kind;
         let rest: Vec<_> = hunt.best.deviations.iter().filter(without).cloned().collect();
@@ -23,7 +23,7 @@ pub(super) fn fewer(hunt: &mut Hunt) {
 }
 
 /// Makes each deviation plainer.
-pub(super) fn plainer(hunt: &mut Hunt) {
+pub(super) fn plainer(hunt: &mut Hunt<'_>) {
     let mut at = 0;
     while let Some(deviation) = hunt.best.deviations.get(at).cloned() {
         for other in earlier(&deviation).into_iter().chain(plainer_actions(&deviation)) {

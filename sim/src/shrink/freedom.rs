@@ -24,7 +24,7 @@ pub struct Freedom {
 }
 
 /// Tries what could be anything, until `most` runs were made in all. What is not tried by then is neither free nor bound.
-pub(super) fn measure(hunt: &mut Hunt, most: u64) -> Freedom {
+pub(super) fn measure(hunt: &mut Hunt<'_>, most: u64) -> Freedom {
     hunt.runs_max = (hunt.runs + RUNS).min(most);
     let best = hunt.best.clone();
     let mut freedom = Freedom::default();
@@ -39,7 +39,13 @@ pub(super) fn measure(hunt: &mut Hunt, most: u64) -> Freedom {
     freedom
 }
 
-fn of_deviation(hunt: &mut Hunt, best: &Candidate, at: usize, deviation: &Deviation, freedom: &mut Freedom) {
+fn of_deviation(
+    hunt: &mut Hunt<'_>,
+    best: &Candidate,
+    at: usize,
+    deviation: &Deviation,
+    freedom: &mut Freedom,
+) {
     let Action::Amount(kind, amount) = deviation.action else { return };
     let others = match kind {
         Kind::Refused => vec![429, 500],
@@ -54,7 +60,7 @@ fn of_deviation(hunt: &mut Hunt, best: &Candidate, at: usize, deviation: &Deviat
 }
 
 /// The numbers of one table, those that are left out included.
-fn of_table(hunt: &mut Hunt, best: &Candidate, place: &Place, freedom: &mut Freedom) {
+fn of_table(hunt: &mut Hunt<'_>, best: &Candidate, place: &Place, freedom: &mut Freedom) {
     let Some(full) = best.scenario().and_then(|scenario| Table::try_from(scenario).ok()) else { return };
     let Some(table) = place.of(&full) else { return };
     for (key, value) in table {
@@ -78,7 +84,7 @@ fn of_table(hunt: &mut Hunt, best: &Candidate, place: &Place, freedom: &mut Free
 
 impl Freedom {
     /// Nothing is known where the runs were used up.
-    fn tell(&mut self, hunt: &Hunt, is_free: bool, what: String) {
+    fn tell(&mut self, hunt: &Hunt<'_>, is_free: bool, what: String) {
         match is_free {
             _ if hunt.is_spent() => {}
             true => self.free.push(what),

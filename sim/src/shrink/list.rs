@@ -32,7 +32,7 @@ pub(crate) fn minimize(len: usize, mut removes: impl FnMut(&[usize]) -> bool) {
 }
 
 /// Fewer processes, redrives and jobs, and whole parts left out.
-pub(super) fn fewer(hunt: &mut Hunt) {
+pub(super) fn fewer(hunt: &mut Hunt<'_>) {
     for part in PARTS {
         let candidate = hunt.best.with(|table| drop(table.remove(*part)));
         if candidate != hunt.best {
@@ -49,7 +49,7 @@ pub(super) fn fewer(hunt: &mut Hunt) {
     LISTS.iter().for_each(|key| fewer_of(hunt, key));
 }
 
-fn fewer_of(hunt: &mut Hunt, key: &str) {
+fn fewer_of(hunt: &mut Hunt<'_>, key: &str) {
     let Some(Value::Array(items)) = hunt.best.table.get(key).cloned() else { return };
     minimize(items.len(), |rest| {
         let kept: Vec<Value> = rest.iter().map(|at| items[*at].clone()).collect();

@@ -23,7 +23,7 @@ pub(super) const RUNS_AFTER: u64 = 1_000;
 const TTL_MS: std::ops::RangeInclusive<i64> = 1..=128;
 
 /// Searches, until `most` runs were made in all; returns whether something smaller was found.
-pub(super) fn search(hunt: &mut Hunt, most: u64) -> bool {
+pub(super) fn search(hunt: &mut Hunt<'_>, most: u64) -> bool {
     if hunt.best.deviations.len() <= FEW {
         return false;
     }
@@ -53,7 +53,7 @@ fn jobs(best: &Candidate) -> Vec<Table> {
 }
 
 /// One job alone, without and with each deviation that its run offers.
-fn around(hunt: &mut Hunt, job: &Table) -> Vec<Candidate> {
+fn around(hunt: &mut Hunt<'_>, job: &Table) -> Vec<Candidate> {
     let alone = hunt.best.with(|table| {
         table.insert("job".to_owned(), Value::Array(vec![job.clone().into()]));
     });

@@ -12,7 +12,7 @@ const ROUND: &[i64] =
 const NAMES: &[&str] = &["about", "id", "name", "job", "system", "store"];
 
 /// Leaves values out where their default does, and makes the others rounder.
-pub(super) fn plainer(hunt: &mut Hunt) {
+pub(super) fn plainer(hunt: &mut Hunt<'_>) {
     for place in hunt.best.places() {
         let keys: Vec<String> =
             place.of(&hunt.best.table).map(|table| table.keys().cloned().collect()).unwrap_or_default();
@@ -22,7 +22,7 @@ pub(super) fn plainer(hunt: &mut Hunt) {
     }
 }
 
-fn plainer_value(hunt: &mut Hunt, place: &Place, key: &str) {
+fn plainer_value(hunt: &mut Hunt<'_>, place: &Place, key: &str) {
     let value = place.of(&hunt.best.table).and_then(|table| table.get(key)).cloned();
     let is_single = value.as_ref().is_some_and(|value| !value.is_table() && !value.is_array());
     if !is_single || NAMES.contains(&key) || hunt.accepts(without(&hunt.best, place, key)) {

@@ -5,18 +5,19 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use ackward::port::{Clock, Lane};
+use ackward::port::{Blocking, Clock, Lane};
 use ackward::rules::{Limits, Outcome, Ticket};
 use ackward::shell::{SendError, Sender};
 use ackward::storage::{LeaseQueue, Renewed};
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
+use rusqlite::{Connection, OpenFlags};
 
 use super::{Twin, Twins, makes};
-use crate::computer::{Context, SimLane};
+use crate::computer::{Context, SimLane, VFS_NAME};
 use crate::judge::WatchedQueue;
 use crate::scenario::Flaw;
-use crate::scene::{Post, SimFault, Stage, System, WatchedSender, open_queue};
+use crate::scene::{Post, QUEUE_FILE, SimFault, Stage, System, WatchedSender, open_queue};
 
 /// How long a job waits for its next attempt, in ms.
 const RETRY_MS: i64 = 100;
@@ -30,12 +31,23 @@ pub(super) async fn work(context: Context, post: Rc<Post>, stage: Rc<Stage>) {
     let lane = open_queue::<Twins>(&context, &stage).await;
     let mut sender = WatchedSender::new(Twins::sender(&context, &stage), context.clone());
     let poll = Duration::from_millis(post.poll_ms.unsigned_abs());
+    let reader = match makes(Flaw::ReadsOnWhileSending) {
+        true => context.open("open", reader).await.ok(),
+        false => None,
+    };
     // Whoever asks once listens from then on.
     let mut told = pin!(context.terminated());
     let _ = told.as_mut().now_or_never();
     while context.terminated_at_us().is_none() {
         match claim(&context, &post, &lane).await {
-            Some(ticket) => deliver(&context, &post, &lane, &mut sender, ticket).await,
+            Some(ticket) => {
+                read(reader.as_ref(), "BEGIN; SELECT count(*) FROM jobs").await;
+                let sent = send(&context, &post, &lane, &mut sender, ticket).await;
+                read(reader.as_ref(), "ROLLBACK").await;
+                if let Some((ticket, outcome)) = sent {
+                    finish(&context, &lane, ticket, outcome).await;
+                }
+            }
             None => {
                 select(pin!(context.sleep(poll)), told.as_mut()).await;
             }
@@ -52,14 +64,27 @@ async fn claim(context: &Context, post: &Post, lane: &QueueLane) -> Option<Ticke
     lane.call("claim", job).await.ok().flatten()
 }
 
-/// Sends, renews meanwhile, and records the outcome; where the lease is lost, nothing is recorded.
-async fn deliver(
+/// A second connection to the queue's file.
+fn reader() -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags_and_vfs(QUEUE_FILE, flags, VFS_NAME)
+}
+
+/// What the second connection does, where there is one. If it fails, there is no cursor to be left open.
+async fn read(reader: Option<&SimLane<Connection>>, statements: &'static str) {
+    if let Some(reader) = reader {
+        let _ = reader.call("read", move |connection| connection.execute_batch(statements)).await;
+    }
+}
+
+/// Sends and renews meanwhile; what is to be recorded of it. Where the lease is lost, that is nothing.
+async fn send(
     context: &Context,
     post: &Post,
     lane: &QueueLane,
     sender: &mut impl Sender,
     mut ticket: Ticket,
-) {
+) -> Option<(Ticket, Outcome)> {
     let every = Duration::from_millis(post.lease.get().unsigned_abs()) / 3;
     let mut send = pin!(sender.send(ticket.event()));
     let sent = loop {
@@ -71,7 +96,7 @@ async fn deliver(
         }
         match renew(context, post, lane, ticket.clone()).await {
             Some(Renewed::Until(renewed)) => ticket = renewed,
-            Some(Renewed::Stale) => return,
+            Some(Renewed::Stale) => return None,
             None => {}
         }
     };
@@ -79,9 +104,9 @@ async fn deliver(
         Ok(()) => Outcome::Ok,
         Err(SendError::Retryable { .. }) => Outcome::Retry,
         Err(SendError::Permanent { .. }) => Outcome::Permanent,
-        Err(SendError::BadAck { .. } | SendError::Other(_)) => return,
+        Err(SendError::BadAck { .. } | SendError::Other(_)) => return None,
     };
-    finish(context, lane, ticket, outcome).await;
+    Some((ticket, outcome))
 }
 
 /// Nothing where it failed.

@@ -43,9 +43,15 @@ pub struct Score {
 }
 
 impl Score {
-    /// The score of a mistake, from what each of its hunts has found, in the order of their beginnings.
+    /// The score of a mistake, from what each of its hunts has found, in the order of their beginnings. The first
+    /// finding is made small for as long as that is to go on.
     #[must_use]
-    pub fn new(exhibit: &Exhibit, planted: &Rc<Scenario>, found: &[Option<Report>]) -> Self {
+    pub fn new(
+        exhibit: &Exhibit,
+        planted: &Rc<Scenario>,
+        found: &[Option<Report>],
+        goes_on: &dyn Fn() -> bool,
+    ) -> Self {
         let first = found.iter().flatten().next();
         let property = first.and_then(|report| report.violations.first());
         let seeds: Vec<Option<u64>> = (0..)
@@ -64,7 +70,7 @@ impl Score {
             property: property.map(|violation| violation.property.to_owned()),
             deviations: first.map(|report| report.deviations.len()),
             shrunk_deviations: first
-                .and_then(|report| shrunk(planted, report))
+                .and_then(|report| shrunk(planted, report, goes_on))
                 .map(|shrunk| shrunk.deviations.1),
         }
     }
@@ -104,7 +110,7 @@ mod tests {
         let text = "about = \"x\"\n[[job]]\nid = \"a\"\n[[worker]]\nname = \"w\"\n";
         let scenario = Scenario::parse("x.toml", text.as_bytes()).unwrap();
         let planted = exhibit.planted(scenario);
-        let score = Score::new(&exhibit, &planted, &[None, None]);
+        let score = Score::new(&exhibit, &planted, &[None, None], &|| true);
         assert!(score.has_survived());
         assert_eq!((score.seeds.as_slice(), score.median_seeds), ([None, None].as_slice(), None));
         assert_eq!(score.cells()[4..], ["-", "-", "SURVIVED"]);

@@ -15,13 +15,20 @@ fn the_same_arguments_print_and_keep_the_same() {
         (text, files(&corpus))
     };
     let first = run("a");
-    assert!(
-        first.0.contains(": 80 runs, ") && first.0.ends_with("stopped: 80 runs are done\n"),
-        "{}",
-        first.0
-    );
+    assert!(first.0.contains(": 80 runs, ") && first.0.ends_with("stopped: 80 runs done\n"), "{}", first.0);
     assert!(first.1.len() > 3);
     assert_eq!(run("b"), first);
+}
+
+/// What looks at a list is a run, too.
+#[test]
+fn it_makes_as_many_runs_as_it_was_allowed() {
+    for runs in [2, 3, 64, 200] {
+        let text = cover("two-workers-one-job", &["--seeds", &runs.to_string()], 0);
+        assert!(text.contains(&format!(": {runs} runs, ")), "{runs}: {text}");
+    }
+    let one = cover("two-workers-one-job", &["--seeds", "1"], 0);
+    assert!(one.contains(": 1 run, ") && one.ends_with("stopped: 1 run done\n"), "{one}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod children;
 mod ci;
 mod cover;
 mod determinism;
+mod interrupt;
 mod outside;
 mod search;
 mod surface;
@@ -37,6 +38,21 @@ fn malformed_scenarios_exit_2_with_file_line_key_and_what_is_allowed() {
             "probability above 1",
             b"about = \"x\"\n[faults]\nkill = 1.5",
             &["bad.toml:3:8", "faults.kill is 1.5", "allowed: a probability from 0 to 1"],
+        ),
+        (
+            "no value",
+            b"about = \"x\"\n[faults]\nkill = ",
+            &["bad.toml:3:8", "faults.kill has no value, allowed: a number, true or false"],
+        ),
+        (
+            "a word without quotes",
+            b"about = \"x\"\n[faults]\nkill = often",
+            &["bad.toml:3:8", "faults.kill is often, allowed: a number, true or false"],
+        ),
+        (
+            "a date",
+            b"about = \"x\"\n[faults]\nkill = 2000-01-01",
+            &["bad.toml:3:8", "faults.kill is 2000-01-01, allowed: a probability from 0 to 1"],
         ),
         (
             "unknown point",

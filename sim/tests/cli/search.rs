@@ -21,7 +21,7 @@ fn a_search_ends_with_its_depth_and_does_not_depend_on_jobs() {
     };
     let text = explore(&["--jobs", "1"]);
     let last = text.lines().last().unwrap();
-    assert!(last.starts_with("complete to depth 2: ") && last.ends_with(" final states"), "{text}");
+    assert!(last.starts_with("complete to depth 2: ") && last.ends_with(", 1 final state"), "{text}");
     assert!(text.contains("alternatives pruned"), "{text}");
     assert_eq!(explore(&["--jobs", "3"]), text);
     assert!(explore(&["--states"]).contains("# final state 1, of "));
@@ -59,7 +59,7 @@ fn a_search_stops_at_the_first_failure_and_shrinks_it() {
     };
     let text = explore("1");
     assert!(text.contains("a run with one deviation breaks effect-once"), "{text}");
-    assert!(text.contains("depth 0: 1 runs") && !text.contains("depth 1: "), "{text}");
+    assert!(text.contains("depth 0: 1 run,") && !text.contains("depth 1: "), "{text}");
     assert_eq!(explore("3"), text);
     // The command that is printed searches what was searched, and prints itself again.
     let command = text.lines().last().unwrap();

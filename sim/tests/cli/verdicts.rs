@@ -27,7 +27,7 @@ fn a_broken_property_exits_1_and_ends_with_a_command_that_shows_it_again() {
             panic!("{text}")
         };
         assert!(detail.contains("cake is pending"), "{detail}");
-        assert!(text.contains("  hit rate ") && text.contains(" give 99 %"), "{text}");
+        assert!(text.contains("  hit rate ") && text.contains(" for 99 %"), "{text}");
         assert!(text.contains("regressions/it is late-settles-seed-3.toml"), "{text}");
         let shrunk = folder.path().join("regressions/it is late-settles-seed-3.toml");
         let again = sim(&["run", shrunk.to_str().unwrap()]);
@@ -93,7 +93,7 @@ fn the_default_campaign_runs_every_scenario_on_turmoil_too() {
     assert_eq!(output.status.code(), Some(0), "{text}");
     let line = text.lines().find(|line| line.starts_with("with turmoil as the net")).unwrap_or_default();
     assert!(
-        line.starts_with("with turmoil as the net: 1 scenarios, ") && line.ends_with("all held"),
+        line.starts_with("with turmoil as the net: 1 scenario, ") && line.ends_with("all held"),
         "{line}"
     );
     // It fails on any net, so the last line is a command of either.
@@ -102,7 +102,7 @@ fn the_default_campaign_runs_every_scenario_on_turmoil_too() {
     let text = text_of(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(
-        text.contains("with turmoil as the net: 1 scenarios, ") && text.contains("1 did not hold"),
+        text.contains("with turmoil as the net: 1 scenario, ") && text.contains("1 did not hold"),
         "{text}"
     );
     assert!(text.lines().last().unwrap().ends_with("--seed 1 --net turmoil"), "{text}");

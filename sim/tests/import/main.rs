@@ -231,8 +231,11 @@ terminate = 0.002
         let log = read(&text).unwrap();
         assert_eq!(log.findings, [], "seed {seed}: {text}");
         let draft = draft(&log).unwrap();
-        let found = search(&log, &draft, SearchOptions { start: 1, seeds: 20 }, |_| {}).unwrap();
+        let found = search(&log, &draft, SearchOptions { start: 1, seeds: 20 }, |_| true).unwrap();
         assert_eq!(found.broken, Vec::<String>::new(), "seed {seed}");
+        // As an interrupt ends it: with the best so far.
+        let stopped = search(&log, &draft, SearchOptions { start: 1, seeds: 20 }, |_| false).unwrap();
+        assert_eq!(stopped.seeds, 1, "seed {seed}");
         if found.likeness.is_exact { again += 1 } else { missed.push((seed, found.likeness)) }
     }
     assert!(again >= 24, "{again} of 48 were found again; missed: {missed:#?}");

@@ -19,28 +19,28 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The children that work, by their place.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     busy: Mutex<Vec<Option<Killer>>>,
     is_over: AtomicBool,
 }
 
 impl Watch {
-    pub(super) fn new(places: usize) -> Self {
+    pub(crate) fn new(places: usize) -> Self {
         Self { busy: Mutex::new((0..places).map(|_| None).collect()), is_over: AtomicBool::new(false) }
     }
 
     /// How many places there are, 1 at least.
-    pub(super) fn places(&self) -> usize {
+    pub(crate) fn places(&self) -> usize {
         self.busy().len().max(1)
     }
 
     /// Whether children were ended.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::SeqCst)
     }
 
     /// Lets a child work, unless it is too late.
-    pub(super) fn during<T>(
+    pub(crate) fn during<T>(
         &self,
         place: usize,
         child: &mut Child,
@@ -53,9 +53,9 @@ impl Watch {
         result
     }
 
-    /// Waits until `until`, when nobody may work any more, or until an interrupt, and ends those that still work; or until everybody has
-    /// gone.
-    pub(super) fn stand(&self, until: Option<Instant>, interrupt: &Interrupt, gone: &Receiver<()>) {
+    /// Waits until `until`, when nobody may work any more, or until an interrupt, and ends those that still work; or
+    /// until everybody has gone.
+    pub(crate) fn stand(&self, until: Option<Instant>, interrupt: &Interrupt, gone: &Receiver<()>) {
         let is_late = || until.is_some_and(|until| Instant::now() >= until);
         while gone.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
             if is_late() || interrupt.has_come() {
