@@ -153,17 +153,6 @@ fn strategies_print_a_table_that_ends_with_the_verdict() {
     assert!(last[5..].iter().all(|time| time.parse::<f64>().is_ok_and(|time| time > 0.0)), "{text}");
 }
 
-/// At these mistakes a single campaign decides: one strategy is luckier than the other.
-#[test]
-fn strategies_are_strict_where_the_default_is_slower() {
-    let strict = |mistake: &str| {
-        let output = sim(&["strategies", "--campaigns", "1", "--runs", "60", "--only", mistake, "--strict"]);
-        (output.status.code(), text_of(&output.stdout).contains("is no slower"))
-    };
-    assert_eq!(strict("finish-at-the-leases-end"), (Some(0), true));
-    assert_eq!(strict("retry-at-the-deadline"), (Some(1), false));
-}
-
 /// The right value that a story states is that of the story without more deviations.
 #[test]
 fn a_story_s_right_value_is_not_judged() {

@@ -213,7 +213,7 @@ qty = 3
 [[worker]]
 name = "worker-a"
 [receiver]
-timeout_ms = 300
+timeout_ms = 2000
 [[deviation]]
 at = "receiver/1/accept#1/message/reply#1"
 do = "reply-lost"
@@ -251,7 +251,7 @@ max_attempts = 1
 [[worker]]
 name = "worker-a"
 [receiver]
-timeout_ms = 300
+timeout_ms = 2000
 [[redrive]]
 job = "cake"
 at_ms = 5000

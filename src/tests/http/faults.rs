@@ -10,7 +10,7 @@ fn a_worker_stopped_past_its_lease_records_nothing() {
     let receiver = Receiver::start(&site, &[]);
     let proxy = Proxy::start(&receiver.address, [Manner::StallReply(0)]);
     site.enqueue("cake", 3);
-    let mut first = Process::start(site.worker(&proxy.address).args(["--owner", "one", "--lease", "1"]));
+    let mut first = Process::start(site.worker(&proxy.address).args(["--owner", "one", "--lease", "3"]));
     proxy.wait_withheld(1);
     first.signal("-STOP");
     let second = Process::start(site.worker(&receiver.address).args(["--owner", "two"]));

@@ -63,7 +63,7 @@ fn w3_curl_gets_every_refusal() {
         return;
     }
     let site = Site::new();
-    let receiver = Receiver::start(&site, &["--body-timeout", "0.3"]);
+    let receiver = Receiver::start(&site, &["--body-timeout", "2"]);
     let at = receiver.address.as_str();
     let url = format!("http://{at}/jobs");
     let send = |url: &str, arguments: &[&str]| {
@@ -291,7 +291,7 @@ fn rest(mut stream: TcpStream) -> String {
 #[test]
 fn slow_loris_is_cut_off() {
     let site = Site::new();
-    let receiver = Receiver::start(&site, &["--head-timeout", "0.5", "--body-timeout", "0.5"]);
+    let receiver = Receiver::start(&site, &["--head-timeout", "2", "--body-timeout", "2"]);
     let started = Instant::now();
     let mut idle = connect(&receiver.address);
     idle.write_all(b"").unwrap();
@@ -311,7 +311,7 @@ fn slow_loris_is_cut_off() {
     let reply = rest(quick);
     assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
     assert_eq!((rest(idle), rest(slow.try_clone().unwrap())), (String::new(), String::new()));
-    assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     let _ = slow.shutdown(Shutdown::Both);
     slow.flush().unwrap();
     drip.join().unwrap();
@@ -379,7 +379,7 @@ fn a_request_with_two_lengths_is_refused_with_what_follows() {
 #[test]
 fn the_number_of_connections_is_limited() {
     let site = Site::new();
-    let receiver = Receiver::start(&site, &["--connections-max", "1", "--head-timeout", "0.5"]);
+    let receiver = Receiver::start(&site, &["--connections-max", "1", "--head-timeout", "3"]);
     let idle = connect(&receiver.address);
     std::thread::sleep(Duration::from_millis(100));
     let mut waiting = connect(&receiver.address);
@@ -395,7 +395,7 @@ fn the_number_of_connections_is_limited() {
 #[test]
 fn a_connection_carries_many_requests() {
     let site = Site::new();
-    let receiver = Receiver::start(&site, &["--head-timeout", "0.5"]);
+    let receiver = Receiver::start(&site, &["--head-timeout", "3"]);
     let mut stream = connect(&receiver.address);
     let all: String = (0..5).map(|nth| request(&format!("job-{nth}"), 1)).collect();
     stream.write_all(all.as_bytes()).unwrap();
@@ -409,7 +409,7 @@ fn a_connection_carries_many_requests() {
 fn w3_concurrent_requests_of_one_id_have_one_effect() {
     for group_max in ["1", "256"] {
         let site = Site::new();
-        let receiver = Receiver::start(&site, &["--group-max", group_max, "--head-timeout", "0.5"]);
+        let receiver = Receiver::start(&site, &["--group-max", group_max, "--head-timeout", "3"]);
         let streams: Vec<_> = (0..40).map(|_| connect(&receiver.address)).collect();
         for (nth, stream) in streams.iter().enumerate() {
             let qty = if nth % 4 == 3 { 4 } else { 3 };
