@@ -12,7 +12,7 @@ use rustix::fs::Access;
 
 use super::exit::{Ended, Exit};
 use super::files;
-use super::output::{printable, say};
+use super::output::{counted, printable, say};
 use super::queue_file::{Durable, QueueFile};
 use super::stats::span;
 use super::values::time;
@@ -79,7 +79,7 @@ impl Doctor {
             say(serde_json::json!({ "findings": findings.len(), "rows_mended": mended }));
         } else {
             if let Some(rows) = mended {
-                say(format_args!("{rows} rows mended"));
+                say(format_args!("{} mended", counted(rows, "row")));
             }
             if findings.is_empty() {
                 say(format_args!("{}: nothing wrong", self.queue.path().display()));
@@ -87,7 +87,7 @@ impl Doctor {
         }
         match findings.len() {
             0 => Ok(()),
-            found => Err(Ended::new(Exit::Findings, format_args!("{found} findings"))),
+            found => Err(Ended::new(Exit::Findings, counted(found, "finding"))),
         }
     }
 }

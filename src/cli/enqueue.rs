@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::exit::{Ended, Exit};
 use super::files;
-use super::output::say;
+use super::output::{counted, say};
 use super::pieces::Pieces;
 use super::queue_file::{Durable, QueueFile};
 use super::values::{attempts, id, qty, ttl};
@@ -241,12 +241,15 @@ impl Enqueue {
                 "end": "done", "new": new, "duplicates": duplicates, "refused": refused, "conflicts": conflicts
             }));
         } else {
-            say(format_args!("{new} new, {duplicates} duplicates, {refused} refused"));
+            say(format_args!("{new} new, {}, {refused} refused", counted(*duplicates, "duplicate")));
         }
         let exit = if *malformed > 0 { Exit::Usage } else { Exit::History };
         match refused {
             0 => Ok(()),
-            _ => Err(Ended::new(exit, format_args!("{}: {refused} lines were refused", path.display()))),
+            _ => {
+                let (lines, were) = (counted(refused, "line"), if refused == 1 { "was" } else { "were" });
+                Err(Ended::new(exit, format_args!("{}: {lines} {were} refused", path.display())))
+            }
         }
     }
 

@@ -75,7 +75,9 @@ pub fn storage(path: &Path, error: &StorageError) -> Ended {
         (_, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)) => {
             ": another process holds the lock; try again"
         }
-        (_, Some(ErrorCode::DiskFull)) => ": make room and try again",
+        (_, Some(ErrorCode::DiskFull)) => {
+            ": make room and try again (where there is room, see what `ackward doctor` says)"
+        }
         (_, Some(ErrorCode::ReadOnly)) => {
             ": check the permissions of the file and its directory, and that it was not moved or replaced"
         }

@@ -1,13 +1,17 @@
 //! `ackward list`.
 
 use ackward::rules::{Reason, Status};
-use ackward::storage::JobFilter;
+use ackward::storage::{JobFilter, JobRow};
 use clap::Args;
+use rusqlite::types::Value;
 
 use super::exit::Ended;
-use super::output::{json, say, text};
+use super::output::{is_reader_gone, json, say, text};
 use super::queue_file::QueueFile;
 use super::values::{reason, status, whole};
+
+/// Rows read at a time.
+const PIECE_ROWS: usize = 1_000;
 
 /// Show a queue's jobs
 #[derive(Debug, Args)]
@@ -43,10 +47,23 @@ pub struct List {
 impl List {
     pub fn run(self) -> Result<(), Ended> {
         let filter = JobFilter { status: self.status, reason: self.reason, id_prefix: self.id_prefix };
-        let rows = self.queue.look()?.list(&filter, self.after, self.limit);
-        for row in rows.map_err(|error| self.queue.failed(&error))? {
-            if self.json { say(json(row)) } else { say(text(&row)) }
+        let queue = self.queue.look()?;
+        let (mut after, mut left) = (self.after, self.limit);
+        // Printed piece by piece: neither all of a long table in memory, nor a reader that waits for its end.
+        while left > 0 && !is_reader_gone() {
+            let rows = queue.list(&filter, after, left.min(PIECE_ROWS));
+            let rows = rows.map_err(|error| self.queue.failed(&error))?;
+            let Some(last) = rows.last().and_then(seq) else { break };
+            (after, left) = (last, left - rows.len());
+            for row in rows {
+                if self.json { say(json(row)) } else { say(text(&row)) }
+            }
         }
         Ok(())
     }
+}
+
+fn seq(row: &JobRow) -> Option<i64> {
+    let (_, value) = row.0.iter().find(|(name, _)| name == "seq")?;
+    if let Value::Integer(seq) = value { Some(*seq) } else { None }
 }

@@ -40,6 +40,8 @@ impl Logging {
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(self.log)
             .with_writer(io::stderr)
+            // Otherwise a line that cannot be written is told by `eprintln!`, which panics where stderr is full or closed.
+            .log_internal_errors(false)
             .with_ansi(io::stderr().is_terminal() && !no_color);
         match self.log_format {
             Format::Text => subscriber.init(),

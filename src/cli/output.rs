@@ -24,6 +24,27 @@ pub fn say(line: impl Display) {
     note(writeln!(io::stdout(), "{line}"));
 }
 
+/// A number of things: "1 job", "2 jobs".
+pub fn counted(number: impl Into<Count>, thing: &str) -> String {
+    let Count(number) = number.into();
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
+/// How many there are.
+pub struct Count(u64);
+
+impl From<u64> for Count {
+    fn from(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+impl From<usize> for Count {
+    fn from(number: usize) -> Self {
+        Self(number as u64)
+    }
+}
+
 /// Flushes, and tells whether everything was written or nobody wanted it.
 pub fn all_written() -> bool {
     note(io::stdout().flush());

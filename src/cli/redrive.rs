@@ -9,7 +9,7 @@ use rusqlite::types::Value;
 
 use super::exit::{Ended, Exit};
 use super::fault::EnvFault;
-use super::output::{plain, say};
+use super::output::{counted, plain, say};
 use super::pieces::Pieces;
 use super::queue_file::{Durable, QueueFile};
 use super::values::{id, note, reason, ttl};
@@ -119,9 +119,9 @@ impl Redrive {
         if self.json {
             say(serde_json::json!({ "redriven": redriven, "skipped": skipped, "dry_run": self.dry_run }));
         } else if self.dry_run {
-            say(format_args!("{redriven} jobs would be redriven, {skipped} passed over"));
+            say(format_args!("{} would be redriven, {skipped} passed over", counted(redriven, "job")));
         } else {
-            say(format_args!("{redriven} jobs redriven, {skipped} passed over"));
+            say(format_args!("{} redriven, {skipped} passed over", counted(redriven, "job")));
         }
         Ok(())
     }

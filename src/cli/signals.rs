@@ -69,17 +69,20 @@ pub fn outlive_file_limit() -> io::Result<()> {
     signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(drop)
 }
 
-/// Completes at SIGTERM or Ctrl-C. The handlers are in place when this returns.
+/// Completes at SIGTERM, Ctrl-C or SIGHUP: for commands that have no settings to read anew. The handlers are in place
+/// when this returns.
 ///
 /// # Errors
 /// Where the system refuses a handler.
 pub fn stop() -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     Ok(async move {
         let name = tokio::select! {
             _ = terminate.recv() => "SIGTERM",
             _ = interrupt.recv() => "Ctrl-C",
+            _ = hangup.recv() => "SIGHUP",
         };
         tracing::info!("{name}: stopping");
     })

@@ -158,7 +158,8 @@ impl Work {
                 "unknown": unknown, "stale": stale, "released": released, "cut": cut
             }));
         } else {
-            say(format_args!("stopped: done {done}, retried {retried}, dead {dead}, unknown {unknown}"));
+            let cut = if cut > 0 { format!(", cut off {cut}") } else { String::new() };
+            say(format_args!("stopped: done {done}, retried {retried}, dead {dead}, unknown {unknown}{cut}"));
         }
     }
 }

@@ -56,6 +56,8 @@ fn a_consumer_killed_between_commit_and_ack_counts_once() {
 
     assert_eq!(run(command.env_remove("ACKWARD_FAULT")).0, Some(0));
     site.holds(2);
+    // The consumer may have ended before its last word has passed the proxy.
+    proxy.wait_said(1, "ACK 2\n");
     let (said, heard) = proxy.passed(1);
     assert_eq!(said, "RESUME 1\nACK 1\nACK 2\n");
     assert_eq!(heard, format!("EVENT 1 {}\nEVENT 2 {}\n", delta(1), delta(2)));
@@ -177,6 +179,19 @@ fn consumers_follow_a_growing_log() {
     }
     others.iter().for_each(|other| other.holds(51));
     assert_eq!(publisher.process.terminate().0, Some(0));
+}
+
+/// A closed terminal is an end like any other: there are no settings to read anew.
+#[test]
+fn sighup_ends_publisher_and_consumer_cleanly() {
+    let site = Site::new(3);
+    let publisher = Publisher::start(&site, &[]);
+    let consumer = Process::start(&mut site.consumer(&publisher.address));
+    site.wait_for(2);
+    let (code, out) = consumer.ends_by("-HUP");
+    assert_eq!((code, out.contains("\"end\":\"stopped\"")), (Some(0), true), "{out}");
+    let (code, out) = publisher.process.ends_by("-HUP");
+    assert_eq!((code, out.starts_with("stopped: connections 1, sent 3")), (Some(0), true), "{out}");
 }
 
 /// The documented exit codes, each by its cause.

@@ -31,8 +31,10 @@ pub(super) enum Refusal {
     BodyTooLarge,
     /// 408.
     BodyTimeout,
-    /// 400.
+    /// 408.
     BodyCut,
+    /// 400.
+    BodyFraming,
     /// 401.
     Signature(&'static str),
     /// 401.
@@ -52,9 +54,10 @@ impl Refusal {
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::ContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Key(_) | Self::TwoLengths | Self::BodyCut | Self::Body(_) => StatusCode::BAD_REQUEST,
+            Self::Key(_) | Self::TwoLengths | Self::BodyFraming | Self::Body(_) => StatusCode::BAD_REQUEST,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            // The sender may be the same one with the same request, on a network that cut it: no reason to give up.
+            Self::BodyTimeout | Self::BodyCut => StatusCode::REQUEST_TIMEOUT,
             Self::Signature(_) | Self::BadSignature(_) => StatusCode::UNAUTHORIZED,
             Self::Conflict(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
@@ -73,6 +76,7 @@ impl Refusal {
             Self::BodyTooLarge => "body-too-large",
             Self::BodyTimeout => "body-timeout",
             Self::BodyCut => "body-cut",
+            Self::BodyFraming => "body-framing",
             Self::Signature(_) => "signature",
             Self::BadSignature(SignatureError::Time { .. }) => "timestamp",
             Self::BadSignature(_) => "signature",
@@ -100,7 +104,11 @@ impl Refusal {
                 headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
             }
             // The rest of the request is not worth reading.
-            Self::BodyTooLarge | Self::BodyTimeout | Self::HeadTooLarge => {
+            Self::BodyTooLarge
+            | Self::BodyTimeout
+            | Self::BodyCut
+            | Self::BodyFraming
+            | Self::HeadTooLarge => {
                 headers.insert(CONNECTION, HeaderValue::from_static("close"));
             }
             _ => {}
@@ -123,6 +131,7 @@ impl fmt::Display for Refusal {
             Self::BodyTooLarge => f.write_str("the body is too large"),
             Self::BodyTimeout => f.write_str("the body did not come in time"),
             Self::BodyCut => f.write_str("the body did not come whole"),
+            Self::BodyFraming => f.write_str("the body's chunks are malformed"),
             Self::BadSignature(error) => error.fmt(f),
             Self::Body(invalid) => invalid.fmt(f),
             Self::Conflict(message) | Self::Unavailable(message) => f.write_str(message),

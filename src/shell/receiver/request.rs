@@ -1,5 +1,8 @@
 //! From a request to the event in it: all that can be refused without looking at the inbox (W3).
 
+use std::error::Error;
+use std::io;
+
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
@@ -119,10 +122,18 @@ fn only<'h>(headers: &'h HeaderMap, name: &str) -> Option<Result<&'h str, ()>> {
     Some(value.to_str().map_err(|_| ()))
 }
 
+/// A body that ends too soon was cut by somebody; one whose framing cannot be read was sent so.
+fn refused(error: &hyper::Error) -> Refusal {
+    match error.source().and_then(|source| source.downcast_ref::<io::Error>()).map(io::Error::kind) {
+        Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => Refusal::BodyFraming,
+        _ => Refusal::BodyCut,
+    }
+}
+
 async fn collect(mut body: Incoming) -> Result<Vec<u8>, Refusal> {
     let mut collected = Vec::new();
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|_| Refusal::BodyCut)?.into_data() else { continue };
+        let Ok(data) = frame.map_err(|error| refused(&error))?.into_data() else { continue };
         if collected.len() + data.len() > BODY_BYTES_MAX {
             return Err(Refusal::BodyTooLarge);
         }

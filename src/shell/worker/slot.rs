@@ -148,7 +148,14 @@ where
         loop {
             let error = match self.finish_once(&ticket, outcome, delay).await {
                 Ok(finished) => {
-                    over("finish", self.troubles.finish.worked());
+                    // A stale one writes nothing, which says nothing about the disk.
+                    over(
+                        "finish",
+                        match finished {
+                            Finished::Now(_) => self.troubles.finish.worked(),
+                            Finished::Stale => self.troubles.finish.idled(self.turn.began_ms()),
+                        },
+                    );
                     match (finished, outcome) {
                         (Finished::Now(Status::Dead), Outcome::Permanent) => {
                             log!(warn, ticket, "dead: refused for good");

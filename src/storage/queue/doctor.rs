@@ -56,10 +56,10 @@ const CHECKS: &[Check] = &[
     Check {
         name: "lease-left-over",
         find: "SELECT seq, 'job ' || id || ' is ' || status || ' and has an owner or the end of a lease' FROM jobs \
-            WHERE status <> 'leased' AND (owner IS NOT NULL OR lease_until IS NOT NULL)",
+            WHERE status IN ('pending', 'done', 'dead') AND (owner IS NOT NULL OR lease_until IS NOT NULL)",
         mend: Some(
             "UPDATE jobs SET owner = NULL, lease_until = NULL \
-             WHERE status <> 'leased' AND (owner IS NOT NULL OR lease_until IS NOT NULL) AND ?1 >= 0",
+             WHERE status IN ('pending', 'done', 'dead') AND (owner IS NOT NULL OR lease_until IS NOT NULL) AND ?1 >= 0",
         ),
     },
     Check {
@@ -73,7 +73,7 @@ const CHECKS: &[Check] = &[
         mend: Some(concat!(
             "UPDATE jobs SET token = seen FROM ",
             audited!(),
-            " WHERE id = audited_id AND token < seen AND status <> 'leased' AND ?1 >= 0"
+            " WHERE id = audited_id AND token < seen AND status IN ('pending', 'done', 'dead') AND ?1 >= 0"
         )),
     },
     Check {
@@ -101,6 +101,13 @@ const CHECKS: &[Check] = &[
              AND seq < (SELECT max(seq) FROM jobs) AND ?1 >= 0",
         ),
     },
+    Check {
+        name: "sequence-used-up",
+        // What SQLite then answers is that the disk is full.
+        find: "SELECT NULL, 'the last seq of ' || name || ' is given out: nothing can be added there any more' \
+            FROM sqlite_sequence WHERE seq >= 9223372036854775807",
+        mend: None,
+    },
 ];
 
 const INTEGRITY: &str =
@@ -114,13 +121,13 @@ pub(super) fn examine(connection: &Connection) -> Result<Vec<Finding>, StorageEr
     let mut findings = Vec::new();
     collect(connection, "integrity", INTEGRITY, false, &mut findings)?;
     settings(connection, &mut findings)?;
-    for (check, table, what) in [
-        ("range", row::JOBS, "claim passes it over"),
-        ("audit-range", row::REDRIVES, "in the audit of redrives"),
+    for (check, table, (before, after)) in [
+        ("range", row::JOBS, ("", ": claim passes it over")),
+        ("audit-range", row::REDRIVES, ("in redrives, ", "")),
     ] {
         let (bad, more) = table.find_bad(connection, SHOWN_MAX)?;
         for row::BadRow { seq, invalid } in bad {
-            let what = format!("{invalid}: {what}");
+            let what = format!("{before}{invalid}{after}");
             findings.push(Finding { check, seq: Some(seq), what, mendable: false });
         }
         count_more(check, more, false, &mut findings);

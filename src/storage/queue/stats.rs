@@ -136,8 +136,9 @@ fn piece(connection: &Connection, after: i64, stats: &mut Stats) -> Result<Optio
     let mut rows = statement.query((after, PIECE_ROWS))?;
     let mut last = None;
     while let Some(row) = rows.next()? {
-        // The table's CHECK lets only the four words pass; a reason can be anything.
-        let (status, reason): (String, _) = (row.get(0)?, words(row.get_ref(1)?));
+        // The table's CHECK lets only the four words pass, but a foreign program can switch that off; a reason can be
+        // anything.
+        let (status, reason) = (words(row.get_ref(0)?), words(row.get_ref(1)?));
         let count: i64 = row.get(2)?;
         last = last.max(Some(row.get(3)?));
         match Status::parse(&status) {

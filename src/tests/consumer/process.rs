@@ -124,8 +124,13 @@ impl Process {
 
     /// SIGTERM, and how the process then ends.
     pub fn terminate(self) -> (Option<i32>, String) {
+        self.ends_by("-TERM")
+    }
+
+    /// A signal, and how the process then ends.
+    pub fn ends_by(self, signal: &str) -> (Option<i32>, String) {
         let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
         self.ends()
     }
 

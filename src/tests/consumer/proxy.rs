@@ -98,6 +98,17 @@ impl Proxy {
         self.shared.lock().unwrap().passed.len()
     }
 
+    /// Waits until the consumer's last words on the nth connection have passed.
+    pub fn wait_said(&self, nth: usize, end: &str) {
+        for _ in 0..6000 {
+            if self.passed(nth).0.ends_with(end) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        panic!("{:?} was not said: {:?}", end, self.passed(nth).0);
+    }
+
     /// Waits until `count` connections have been frozen.
     pub fn wait_frozen(&self, count: usize) {
         for _ in 0..3000 {

@@ -137,7 +137,7 @@ fn redrive_leaves_a_row_alone_that_no_claim_would_take() {
         "{err}"
     );
     let (code, out, err) = call(&site, "redrive", &["--all-dead", "--note", "n"]);
-    assert_eq!((code, out.as_str()), (Some(0), "1 jobs redriven, 1 passed over\n"), "{err}");
+    assert_eq!((code, out.as_str()), (Some(0), "1 job redriven, 1 passed over\n"), "{err}");
     assert!(err.contains("job cake is passed over, no claim would take it: token is -5"), "{err}");
     assert_eq!(site.jobs(), ["cake dead 1 -5", "tea pending 0 1"]);
 }
@@ -159,7 +159,7 @@ fn doctor_finds_and_mends() {
     assert_eq!(checks, ["indexes", "range", "null-lease", "-"]);
     let (code, out, _) = call(&site, "doctor", &["--fix"]);
     assert_eq!(code, Some(0), "{out}");
-    assert!(out.starts_with("1 rows mended\n"), "{out}");
+    assert!(out.starts_with("1 row mended\n"), "{out}");
     open(&site.queue())
         .execute("UPDATE jobs SET status = 'done', available_at = 9e14, lease_until = NULL, owner = NULL", [])
         .unwrap();

@@ -1,5 +1,8 @@
 //! Real faults: a process that stands still past its lease, a full disk, a read-only file, SIGTERM in the middle of a renewal or a release.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use super::*;
 
 /// M10, Q36: a worker that stands still past its lease loses the job to another; when it goes on, its outcome is
@@ -25,6 +28,36 @@ fn a_worker_stopped_past_its_lease_records_nothing() {
     assert!(out.contains("\"done\":0") && out.contains("\"stale\":1"), "{out}");
     assert_eq!(site.jobs(), ["cake done 2 2"]);
     assert_eq!(site.effects(), ["inbox cake 3", "effect cake 3", "total 1 3"]);
+}
+
+/// A log that cannot be written is no reason to stop: neither the worker nor the receiver, with stderr on a full disk.
+#[test]
+fn a_full_stderr_stops_nobody() {
+    for format in ["text", "json"] {
+        let site = Site::new();
+        let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = ackward("receive");
+        command.args(["--listen", "127.0.0.1:0", "--log-format", format, "--inbox"]).arg(site.inbox());
+        let mut receiver = command.stdout(Stdio::piped()).stderr(full()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(receiver.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on ").unwrap().to_owned();
+        // Each refusal is logged.
+        let refused =
+            receiver::asked(&address, "POST /elsewhere HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n");
+        assert!(refused.starts_with("HTTP/1.1 404 "), "{refused}");
+        site.enqueue("cake", 3);
+        let mut command = site.worker(&address);
+        let mut worker =
+            command.args(["--log-format", format]).stdout(Stdio::null()).stderr(full()).spawn().unwrap();
+        site.wait_settled();
+        assert_eq!(site.jobs(), ["cake done 1 1"]);
+        for child in [&mut worker, &mut receiver] {
+            assert_eq!(child.try_wait().unwrap(), None, "it still runs");
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
 }
 
 /// M10: SIGTERM while a renewal's transaction is open: the renewal is committed, the reply is waited for and recorded.

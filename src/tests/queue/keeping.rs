@@ -163,7 +163,7 @@ fn m12_the_doctor_looks_at_the_audit_column_by_column() {
         let findings = bed.queue.examine().unwrap();
         let [finding] = &findings[..] else { panic!("{row}: {findings:?}") };
         assert_eq!((finding.check, finding.seq, finding.mendable), ("audit-range", Some(2), false), "{row}");
-        assert!(finding.what.starts_with(said), "{row}: {}", finding.what);
+        assert!(finding.what.starts_with(&format!("in redrives, {said}")), "{row}: {}", finding.what);
     }
 }
 
@@ -268,6 +268,46 @@ fn the_doctor_mends_nothing_into_another_fault() {
     bed.assert_job("both", "dead 1/3 4 0 500 - - permanent");
     assert_eq!(bed.claim(100, 10), None);
     bed.assert_job("late", "dead 1/3 1 0 60 - - deadline");
+}
+
+/// A status that is none of the four, which a foreign program can write without the CHECK, is in nobody's count, stops
+/// no count of the others (M12), and the doctor does not guess what it was.
+#[test]
+fn a_status_that_is_none_of_the_four_is_told_and_left_alone() {
+    for status in ["'Leased'", "x'00ff'", "7"] {
+        let mut bed = Bed::with(&[
+            "'odd', 1, 'leased', 1, 3, 1, 0, 500, 'v', 400, NULL",
+            "'fine', 1, 'pending', 0, 3, 0, 0, 500, NULL, NULL, NULL",
+        ]);
+        bed.peer
+            .execute("INSERT INTO redrives (id, token, at_ms, note) VALUES ('odd', 7, 0, 'n')", [])
+            .unwrap();
+        let damage = format!(
+            "PRAGMA ignore_check_constraints = 1; UPDATE jobs SET status = {status} WHERE id = 'odd'"
+        );
+        bed.peer.execute_batch(&damage).unwrap();
+        let stats = bed.queue.stats(at(100)).unwrap();
+        assert_eq!((stats.pending, stats.leased, stats.done, stats.dead), (1, 0, 0, 0), "{status}");
+        assert!(
+            bed.queue.examine().unwrap().iter().any(|found| found.check == "range" && found.seq == Some(1))
+        );
+        assert_eq!(bed.queue.mend(at(100)).unwrap(), 0, "{status}");
+        let kept =
+            query(&bed.peer, "SELECT owner || ' ' || lease_until || ' ' || token FROM jobs WHERE id = 'odd'");
+        assert_eq!(kept, ["v 400 1"], "{status}");
+        assert_eq!(bed.claim(100, 10).unwrap().id.as_str(), "fine", "{status}");
+    }
+}
+
+/// Where the last seq is given out SQLite says that the disk is full; the doctor knows better.
+#[test]
+fn a_used_up_sequence_is_found() {
+    let bed = Bed::with(&["'a', 1, 'done', 1, 3, 1, 0, 500, NULL, NULL, NULL"]);
+    assert_eq!(bed.queue.examine().unwrap(), []);
+    bed.peer.execute("UPDATE sqlite_sequence SET seq = 9223372036854775807 WHERE name = 'jobs'", []).unwrap();
+    let found = bed.queue.examine().unwrap();
+    assert_eq!(found.iter().map(|found| found.check).collect::<Vec<_>>(), ["sequence-used-up"]);
+    assert!(found[0].what.contains("jobs"), "{}", found[0].what);
 }
 
 /// A read-only queue looks and does not touch: it adds nothing to a file that is none, and cannot write.
