@@ -12,7 +12,7 @@ use super::exit::{Ended, Exit};
 use super::files;
 use super::output::say;
 use super::signals;
-use super::values::timeout;
+use super::values::{host_port, timeout};
 
 /// Serve the events of an append-only log
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ Example:
 The log has one event a line, `<seq> <delta>`, numbered without gaps, and is only ever appended to.")]
 pub struct Publish {
     /// Where to listen; port 0 picks a free one, and the first line on stdout says which
-    #[arg(long, env = "ACKWARD_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:7400")]
+    #[arg(long, env = "ACKWARD_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:7400", value_parser = host_port)]
     listen: String,
     /// The log of events
     #[arg(long, env = "ACKWARD_LOG_FILE", value_name = "FILE")]

@@ -23,7 +23,7 @@ use super::signals::Signals;
 use super::socket::Kept;
 use super::status::{Board, Metrics, ReceiveMetrics, StatusArgs, StatusPage};
 use super::traces::{TraceArgs, Traces};
-use super::values::timeout;
+use super::values::{host_port, timeout};
 use super::{Command, files};
 
 /// Take events over HTTP, each at most once
@@ -41,7 +41,7 @@ quantity, 503 not committed, to be tried again.
 Rows of the inbox are what tells a repeat from a new event. Never delete any whose job may still be sent or redriven.")]
 pub struct Receive {
     /// Where to listen; port 0 picks a free one, and the first line on stdout says which
-    #[arg(long, env = "ACKWARD_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:7410")]
+    #[arg(long, env = "ACKWARD_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:7410", value_parser = host_port)]
     listen: String,
     /// The inbox's SQLite file; created if it does not exist
     #[arg(long, env = "ACKWARD_INBOX", value_name = "FILE")]

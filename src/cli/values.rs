@@ -19,6 +19,14 @@ pub fn timeout(text: &str) -> Result<Timeout, String> {
     Timeout::from_seconds(number * unit).map_err(|_| SECONDS.to_owned())
 }
 
+/// Where to listen, as HOST:PORT.
+pub fn host_port(text: &str) -> Result<String, String> {
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(text.to_owned()),
+        _ => Err("allowed: HOST:PORT, with a port from 0 to 65535".to_owned()),
+    }
+}
+
 /// A whole number within a range.
 pub fn whole<T>(
     range: RangeInclusive<i64>,
@@ -106,6 +114,16 @@ mod tests {
         assert_eq!(seconds_ms("7d"), Ok(604_800_000));
         for bad in ["", "d", "1w", "-1", "0", "1 d", "inf", "nan", "1e400"] {
             assert!(seconds_ms(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn where_to_listen_has_a_host_and_a_port() {
+        for good in ["127.0.0.1:0", "[::1]:7410", "localhost:65535"] {
+            assert_eq!(host_port(good), Ok(good.to_owned()));
+        }
+        for bad in ["", "7410", ":7410", "127.0.0.1:65536", "127.0.0.1:", "127.0.0.1:http", "nonsense"] {
+            assert!(host_port(bad).unwrap_err().starts_with("allowed: HOST:PORT"), "{bad}");
         }
     }
 
