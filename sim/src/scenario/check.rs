@@ -105,27 +105,21 @@ fn workers(scenario: &Scenario) -> Result<BTreeSet<Name>, Problem> {
             }
         }
         let place = format!("worker[{at}].name");
+        // With a number it would be no other name, but a story of "producer" and "producer-1" misleads, and without
+        // `count` the name would no longer do.
+        if PROCESSES.contains(&worker.name.as_str()) {
+            return Err(problem(place, taken(&worker.name)));
+        }
         for name in all_numbered(&worker.name, worker.count).map_err(|message| problem(&place, message))? {
-            let is_taken = PROCESSES.contains(&name.as_str());
-            if is_taken || !names.insert(name.clone()) {
-                let message = format!(
-                    "gives a second process the name {:?}, allowed: a name of its own, not one of {}",
-                    name.as_str(),
-                    PROCESSES.join(", ")
-                );
-                return Err(problem(place, message));
+            if PROCESSES.contains(&name.as_str()) || !names.insert(name.clone()) {
+                return Err(problem(place, taken(&name)));
             }
         }
     }
     for (at, consumer) in scenario.consumers.iter().enumerate() {
         let name = &consumer.name;
         if PROCESSES.contains(&name.as_str()) || !names.insert(name.clone()) {
-            let message = format!(
-                "gives a second process the name {:?}, allowed: a name of its own, not one of {}",
-                name.as_str(),
-                PROCESSES.join(", ")
-            );
-            return Err(problem(format!("consumer[{at}].name"), message));
+            return Err(problem(format!("consumer[{at}].name"), taken(name)));
         }
     }
     Ok(names)
@@ -189,6 +183,11 @@ fn deviations(scenario: &Scenario, workers: &BTreeSet<Name>) -> Result<(), Probl
         }
     }
     Ok(())
+}
+
+fn taken(name: &Name) -> String {
+    let (name, others) = (name.as_str(), PROCESSES.join(", "));
+    format!("gives a second process the name {name:?}, allowed: a name of its own, not one of {others}")
 }
 
 /// The names of `count` like this one, or what is wrong with them.
