@@ -168,12 +168,12 @@ fn deviations(scenario: &Scenario, workers: &BTreeSet<Name>) -> Result<(), Probl
     for (at, deviation) in scenario.deviations.iter().enumerate() {
         let place = format!("deviation[{at}].at");
         if !known.contains(&deviation.at.process.as_str()) {
-            return Err(problem(place, unknown(&deviation.at.process, "as process a worker's name", &known)));
+            return Err(problem(place, no_process(scenario, &deviation.at.process)));
         }
         if let crate::choice::Action::Process(_, other) = &deviation.action
             && !known.contains(&other.as_str())
         {
-            return Err(problem(format!("deviation[{at}].do"), unknown(other, "a worker's name", &known)));
+            return Err(problem(format!("deviation[{at}].do"), no_process(scenario, other)));
         }
         if !points.insert(&deviation.at) {
             return Err(problem(
@@ -195,6 +195,15 @@ fn all_numbered(name: &Name, count: i64) -> Result<Vec<Name>, String> {
     let all = (0..count).map(|at| numbered(name, at, count)).collect::<Option<_>>();
     let longest = format!("{name}-{count}");
     all.ok_or_else(|| format!("makes the name {longest:?}, allowed: up to {} characters", Name::LEN_MAX))
+}
+
+/// Says which processes a scenario starts, those that it names itself first. One that it could start is no error: what is
+/// shrunk loses parts, but not at once what was to happen to them.
+fn no_process(scenario: &Scenario, name: &str) -> String {
+    let (built_in, named): (Vec<_>, Vec<_>) =
+        scenario.process_names().into_iter().partition(|name| PROCESSES.contains(&name.as_str()));
+    let all: Vec<_> = named.iter().chain(&built_in).map(String::as_str).collect();
+    unknown(name, "a process of this scenario", &all)
 }
 
 /// Names shown in an error.
