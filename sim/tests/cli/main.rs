@@ -21,6 +21,8 @@ use tempfile::TempDir;
 /// A scenario that holds, without any fault.
 const PLAIN: &str = "about = \"One job, one worker.\"\n[[job]]\nid = \"cake\"\n[[worker]]\nname = \"w\"\n";
 
+const CANARY: &str = "scenarios/canaries/finish-ignores-expiry.toml";
+
 /// The worker's clock is so far behind that the job's time never comes: it does not settle.
 const LATE: &str = "about = \"A worker that lives in the past.\"\n[[job]]\nid = \"cake\"\n[[worker]]\nname = \"w\"\n\
                     clock_skew_ms = -600000\n";
