@@ -72,6 +72,10 @@ pub(super) enum Command {
     ///
     /// It ends with "complete to depth K", or with the first failure, which has the fewest deviations that one
     /// can have.
+    ///
+    /// A run is pruned where another one stands for it. One that will get further deviations stands for fewer others
+    /// than one that is the end of it: with --depth 2 the line of depth 1 has more runs and fewer pruned than with
+    /// --depth 1.
     #[command(after_help = "Examples:
   cargo sim explore scenarios/two-workers-one-job.toml --depth 1 --states
   cargo sim explore scenarios/storm.toml --depth 2 --kinds kill,power-cut")]
