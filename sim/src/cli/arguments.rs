@@ -361,8 +361,9 @@ pub(super) struct FuzzArgs {
     /// With --cover: stop when N runs in a row reached nothing new, 1 to 1000000000.
     #[arg(long, value_name = "N", requires = "cover", value_parser = text::whole(1, 1_000_000_000))]
     pub(super) plateau: Option<u64>,
-    /// With --cover: do not fuzz, keep a smallest set of the corpus with the same coverage, in the first folder.
-    #[arg(long, requires = "corpus", conflicts_with_all = ["time", "seeds", "plateau"])]
+    /// With --cover and --corpus: do not fuzz, keep a smallest set of the corpus with the same coverage, in the first
+    /// folder. It stands alone, without --time, --seeds and --plateau: each list is run once.
+    #[arg(long, requires = "cover")]
     pub(super) minimise: bool,
 }
 
