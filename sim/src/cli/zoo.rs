@@ -97,9 +97,12 @@ fn score_all(folder: &Path, args: &ZooArgs) -> anyhow::Result<Exit> {
         if interrupt.has_come() {
             break;
         }
-        progress.set(at as u64, || exhibit.name.clone());
+        let goes_on = || {
+            progress.set(at as u64, || exhibit.name.clone());
+            interrupt.goes_on()
+        };
         let entry = load(folder, exhibit)?;
-        let scored = panics::guarded(|| score(exhibit, entry.scenario.clone(), args, &interrupt));
+        let scored = panics::guarded(|| score(exhibit, entry.scenario.clone(), args, &goes_on));
         let scored = scored.map_err(|panic| anyhow::anyhow!("{}: {panic}", exhibit.name))?;
         // One that was being hunted has not got away.
         let Some((score, timing)) = scored else { break };
@@ -115,24 +118,23 @@ fn score_all(folder: &Path, args: &ZooArgs) -> anyhow::Result<Exit> {
     Ok(interrupt.or(if board.survivors.is_empty() { Exit::Held } else { Exit::Failed }))
 }
 
-/// None where it was interrupted.
+/// None where it was not to go on.
 fn score(
     exhibit: &Exhibit,
     scenario: Scenario,
     args: &ZooArgs,
-    interrupt: &Interrupt,
+    goes_on: &dyn Fn() -> bool,
 ) -> Option<(Score, Timing)> {
     let planted = exhibit.planted(scenario);
-    let goes_on = || interrupt.goes_on();
     let (mut found, mut seconds) = (Vec::new(), Vec::new());
     for at in 0..args.starts {
         let began = Instant::now();
-        found.push(zoo::hunt_while(&planted, zoo::start(at), args.seeds, &goes_on));
+        found.push(zoo::hunt_while(&planted, zoo::start(at), args.seeds, goes_on));
         seconds.push(began.elapsed().as_secs_f64());
     }
-    let score = Score::new(exhibit, &planted, &found, &goes_on);
+    let score = Score::new(exhibit, &planted, &found, goes_on);
     let timing = Timing { name: exhibit.name.clone(), median_seconds: median(seconds) };
-    interrupt.goes_on().then_some((score, timing))
+    goes_on().then_some((score, timing))
 }
 
 /// The column before which the timings stand.

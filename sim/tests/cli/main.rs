@@ -10,6 +10,7 @@ mod interrupt;
 mod outside;
 mod search;
 mod surface;
+mod terminal;
 mod verdicts;
 mod zoo;
 
