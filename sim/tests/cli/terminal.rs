@@ -1,4 +1,4 @@
-//! What a terminal shows: a bar for what takes long, from its first part on.
+//! What a terminal shows: a bar for what takes long, from its first part on, and tables that fit.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,6 +12,9 @@ use super::{command, text_of};
 
 /// Found once in thousands of seeds: a hunt for it takes a while.
 const RARE: &str = "repeat-unsynced";
+
+/// What clears a line of a terminal.
+const TAKEN_AWAY: &str = "\u{1b}[2K";
 
 #[test]
 fn a_bar_is_shown_within_the_first_part_of_what_takes_long() {
@@ -29,6 +32,29 @@ fn a_bar_is_shown_within_the_first_part_of_what_takes_long() {
         assert!(text.contains(bar), "{args:?}: no bar in {text}");
         assert!(!text.contains(result), "{args:?}: too late in {text}");
     }
+}
+
+#[test]
+fn the_board_of_the_zoo_fits_a_terminal_with_all_names_whole() {
+    const NAME: &str = "stale-finish";
+    let show = |columns| {
+        let args = ["zoo", "--only", NAME, "--only", "gap", "--starts", "1"];
+        let text = Terminal::start(&args, columns).show(None);
+        // A bar is taken away before the board is shown.
+        text.rsplit(TAKEN_AWAY).next().unwrap().to_owned()
+    };
+    let narrow = show(80);
+    assert!(
+        narrow.contains(NAME) && narrow.contains("caught by") && !narrow.contains("found by"),
+        "{narrow}"
+    );
+    let mut table = narrow.lines().filter(|line| !line.contains("hunted"));
+    assert!(table.all(|line| line.trim_end().chars().count() <= 80), "{narrow}");
+    let wide = show(300);
+    assert!(wide.contains(NAME) && wide.contains("found by") && wide.contains("median ms"), "{wide}");
+    // It does not know how wide it is.
+    let unknown = show(0);
+    assert!(unknown.contains("| mistake ") && unknown.contains("| found by "), "{unknown}");
 }
 
 /// A program on a terminal of its own.
