@@ -165,9 +165,9 @@ fn table(board: &Board, width: Option<usize>) -> String {
         let took = timing.median_seconds.map(|seconds| format!("{:.1}", seconds * 1_000.0));
         rows.push(with_time(score.cells(), took.unwrap_or_else(|| "-".to_owned())));
     }
-    let Some(width) = width else { return drawn(&rows, presets::ASCII_MARKDOWN) };
+    let Some(width) = width else { return drawn(&rows, presets::ASCII_MARKDOWN, false) };
     let fits = |text: &String| text.lines().all(|line| line.chars().count() <= width);
-    let mut text = drawn(&rows, presets::UTF8_HORIZONTAL_ONLY);
+    let mut text = drawn(&rows, presets::UTF8_HORIZONTAL_ONLY, true);
     for name in DISPENSABLE {
         if fits(&text) {
             break;
@@ -175,7 +175,7 @@ fn table(board: &Board, width: Option<usize>) -> String {
         if let Some(at) = rows[0].iter().position(|column| column == name) {
             rows.iter_mut().for_each(|row| drop(row.remove(at)));
         }
-        text = drawn(&rows, presets::UTF8_HORIZONTAL_ONLY);
+        text = drawn(&rows, presets::UTF8_HORIZONTAL_ONLY, true);
     }
     text
 }
@@ -186,8 +186,8 @@ fn with_time(cells: [String; COLUMNS.len()], time: String) -> Vec<String> {
     cells
 }
 
-/// A header and its rows.
-fn drawn(rows: &[Vec<String>], style: TableStyle) -> String {
+/// A header and its rows, with two spaces between columns where they are to stand close.
+fn drawn(rows: &[Vec<String>], style: TableStyle, is_close: bool) -> String {
     let mut table = Table::new();
     table.load_style(style).set_content_arrangement(ContentArrangement::Disabled);
     for (at, row) in rows.iter().enumerate() {
@@ -196,6 +196,12 @@ fn drawn(rows: &[Vec<String>], style: TableStyle) -> String {
         } else {
             table.add_row(row)
         };
+    }
+    let last = table.column_count().saturating_sub(1);
+    for at in (0..=last).filter(|_| is_close) {
+        if let Some(column) = table.column_mut(at) {
+            column.set_padding((0, u16::from(at < last)));
+        }
     }
     table.trim_fmt()
 }
@@ -312,7 +318,9 @@ mod tests {
         }
         assert_eq!(columns(&text), left);
         assert_eq!(left, ["mistake", "caught by"]);
-        assert!(width(&table(&board, Some(80))) <= 80, "all of the zoo fits the usual terminal");
+        let usual = table(&board, Some(80));
+        assert!(width(&usual) <= 80, "all of the zoo fits the usual terminal");
+        assert_eq!(columns(&usual), ["mistake", "median seeds", "caught by"]);
         let narrowest = table(&board, Some(1));
         assert_eq!(narrowest, text);
         for exhibit in zoo::exhibits() {
