@@ -43,13 +43,13 @@ fn the_board_of_the_zoo_fits_a_terminal_with_all_names_whole() {
         // A bar is taken away before the board is shown.
         text.rsplit(TAKEN_AWAY).next().unwrap().to_owned()
     };
-    let narrow = show(80);
+    let narrow = show(60);
     assert!(
         narrow.contains(NAME) && narrow.contains("caught by") && !narrow.contains("found by"),
         "{narrow}"
     );
     let mut table = narrow.lines().filter(|line| !line.contains("hunted"));
-    assert!(table.all(|line| line.trim_end().chars().count() <= 80), "{narrow}");
+    assert!(table.all(|line| line.trim_end().chars().count() <= 60), "{narrow}");
     let wide = show(300);
     assert!(wide.contains(NAME) && wide.contains("found by") && wide.contains("median ms"), "{wide}");
     // It does not know how wide it is.
