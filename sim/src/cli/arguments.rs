@@ -72,6 +72,10 @@ pub(super) enum Command {
     ///
     /// It ends with "complete to depth K", or with the first failure, which has the fewest deviations that one
     /// can have.
+    ///
+    /// A run is pruned where another one stands for it. One that will get further deviations stands for fewer others
+    /// than one that is the end of it: with --depth 2 the line of depth 1 has more runs and fewer pruned than with
+    /// --depth 1.
     #[command(after_help = "Examples:
   cargo sim explore scenarios/two-workers-one-job.toml --depth 1 --states
   cargo sim explore scenarios/storm.toml --depth 2 --kinds kill,power-cut")]
@@ -357,8 +361,9 @@ pub(super) struct FuzzArgs {
     /// With --cover: stop when N runs in a row reached nothing new, 1 to 1000000000.
     #[arg(long, value_name = "N", requires = "cover", value_parser = text::whole(1, 1_000_000_000))]
     pub(super) plateau: Option<u64>,
-    /// With --cover: do not fuzz, keep a smallest set of the corpus with the same coverage, in the first folder.
-    #[arg(long, requires = "corpus", conflicts_with_all = ["time", "seeds", "plateau"])]
+    /// With --cover and --corpus: do not fuzz, keep a smallest set of the corpus with the same coverage, in the first
+    /// folder. It stands alone, without --time, --seeds and --plateau: each list is run once.
+    #[arg(long, requires = "cover")]
     pub(super) minimise: bool,
 }
 

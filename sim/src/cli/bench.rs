@@ -17,12 +17,15 @@ use ackward_sim::scene::{self, Real, RunOptions};
 
 use super::folder::{Entry, find};
 use super::interrupt::Interrupt;
+use super::progress::Progress;
 use super::text::{count, grouped};
 use super::{Exit, panics};
 use sweep::Sweep;
 
 /// How long each measurement takes in each round.
 const SLICE: Duration = Duration::from_millis(300);
+/// How many measurements a round has.
+const MEASUREMENTS: u64 = 7;
 /// Judges off.
 const UNJUDGED: RunOptions = RunOptions { recording: Recording::Off, judging: false };
 /// Judges on.
@@ -56,22 +59,40 @@ pub(crate) fn bench(folder: Option<&Path>, rounds: u64) -> anyhow::Result<Exit> 
     let (race, storm) = (load("two-workers-one-job.toml")?, load("storm.toml")?);
     let storm_on_turmoil = Rc::new(Scenario { net: Net::Turmoil, ..(*storm).clone() });
     let interrupt = Interrupt::listen()?;
-    interrupt
-        .end_with(|| "interrupted: no round counts without all the others, nothing is printed".to_owned());
+    let progress = Progress::new(rounds.saturating_mul(MEASUREMENTS), Instant::now(), true);
+    interrupt.end_with({
+        let progress = progress.clone();
+        move || {
+            progress.clear();
+            "interrupted: no round counts without all the others, nothing is printed".to_owned()
+        }
+    });
     let results = panics::guarded(|| {
         let sweep = Sweep::new();
         let mut results = Rounds::default();
-        for _ in 0..rounds {
+        for round in 0..rounds {
+            // Between measurements, never within one.
+            let next = |at: u64| {
+                progress.set(round * MEASUREMENTS + at, || format!("round {} of {rounds}", round + 1));
+            };
+            next(0);
             results.race.push(seeds(&race, JUDGED));
+            next(1);
             results.storm.push(seeds(&storm, JUDGED));
+            next(2);
             results.storm_on_turmoil.push(seeds(&storm_on_turmoil, JUDGED));
+            next(3);
             results.sweep.push(slice(|i| sweep.run(i)));
+            next(4);
             results.race_unjudged.push(seeds(&race, UNJUDGED));
+            next(5);
             results.storm_unjudged.push(seeds(&storm, UNJUDGED));
+            next(6);
             results.sqlite_percent.push(sqlite_percent(&storm));
         }
         (results, sweep.points())
     });
+    progress.clear();
     let (results, points) = results.map_err(anyhow::Error::msg)?;
     let mut output = io::stdout().lock();
     print(&mut output, &results, points, rounds)?;

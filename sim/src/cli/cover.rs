@@ -81,6 +81,7 @@ pub(crate) fn cover(args: &FuzzArgs) -> anyhow::Result<Exit> {
         entry = entry.without_right_values();
     }
     if args.minimise {
+        stands_alone(args)?;
         return minimise(&entry, args);
     }
     let began = Instant::now();
@@ -106,6 +107,22 @@ pub(crate) fn cover(args: &FuzzArgs) -> anyhow::Result<Exit> {
         "held" | "caught" => Exit::Held,
         _ => Exit::Failed,
     }))
+}
+
+/// Sees that nothing limits `--minimise`, which runs what there is.
+fn stands_alone(args: &FuzzArgs) -> anyhow::Result<()> {
+    let limits = [
+        ("--time", args.time.is_some()),
+        ("--seeds", args.seeds.is_some()),
+        ("--plateau", args.plateau.is_some()),
+    ];
+    let given: Vec<_> = limits.iter().filter(|(_, is_given)| *is_given).map(|(name, _)| *name).collect();
+    let Some(first) = given.first() else { return Ok(()) };
+    bail!(
+        "--minimise with {first}, allowed: --minimise alone: it runs each list of the corpus once, however long that \
+         takes; leave out {}",
+        given.join(" and ")
+    )
 }
 
 /// A search under way.

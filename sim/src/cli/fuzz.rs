@@ -41,6 +41,13 @@ impl Finding {
         let problem = self.problem.as_ref();
         problem.map_or_else(|| self.outcome.good_word(&self.entry), |problem| problem.word.clone())
     }
+
+    /// Whether it is a scenario that is to fail, and has failed as it is to.
+    pub(crate) fn is_caught(&self) -> bool {
+        let expected = self.entry.scenario.expect.fails.as_ref();
+        self.problem.is_none()
+            && expected.is_some_and(|property| self.outcome.tally.broken.contains_key(property.as_str()))
+    }
 }
 
 /// Runs `cargo sim fuzz`.

@@ -48,9 +48,19 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<Exit> {
     };
     unless_closed(told.map_err(Into::into))?;
     if interrupt.has_come() {
-        writeln!(io::stderr(), "interrupted: not all of {} were searched", count(args.seeds, "seed"))?;
+        writeln!(io::stderr(), "{}", interrupted(args.seeds, found.as_ref()))?;
     }
     Ok(interrupt.or(exit(&log, found.as_ref())))
+}
+
+/// What an interrupt has left undone, of a search of so many seeds.
+fn interrupted(seeds: u64, found: Option<&Found>) -> String {
+    match found {
+        Some(found) if found.likeness.is_exact || found.seeds == seeds => {
+            "interrupted: fewer deviations may do".to_owned()
+        }
+        _ => format!("interrupted: not all of {} were searched", count(seeds, "seed")),
+    }
 }
 
 fn exit(log: &Log, found: Option<&Found>) -> Exit {
@@ -238,5 +248,30 @@ fn report<'a>(
             deviations: found.scenario.deviations.iter().map(ToString::to_string).collect(),
         }),
         command,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_says_what_was_left_undone() {
+        let text = "about = \"x\"\n[[job]]\nid = \"a\"\n[[worker]]\nname = \"w\"\n";
+        let scenario = ackward_sim::scenario::Scenario::parse("x.toml", text.as_bytes()).unwrap();
+        let found = |seeds, is_exact| {
+            let likeness = Likeness { same: 1, of: 2, is_exact, differs: None };
+            Some(Found { seed: 1, likeness, scenario: scenario.clone(), broken: Vec::new(), seeds })
+        };
+        let searching = "interrupted: not all of 100,000 seeds were searched";
+        let shrinking = "interrupted: fewer deviations may do";
+        for (found, said) in [
+            (None, searching),
+            (found(7, false), searching),
+            (found(7, true), shrinking),
+            (found(100_000, false), shrinking),
+        ] {
+            assert_eq!(interrupted(100_000, found.as_ref()), said);
+        }
     }
 }

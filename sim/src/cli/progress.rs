@@ -1,6 +1,7 @@
 //! The progress bar: on a terminal, and only for what takes longer than a second.
 
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -9,13 +10,14 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const PATIENCE: Duration = Duration::from_secs(1);
 const TEMPLATE: &str = "{bar:24} {percent:>3}%  {wide_msg}";
 
-/// How far a campaign has come.
+/// How far a campaign has come. A clone is the same bar.
+#[derive(Clone)]
 pub(crate) struct Progress {
     bar: ProgressBar,
     began: Instant,
     /// Whether there is somebody to see it.
     is_wanted: bool,
-    is_shown: AtomicBool,
+    is_shown: Arc<AtomicBool>,
 }
 
 impl Progress {
@@ -26,10 +28,11 @@ impl Progress {
             bar.set_style(style.progress_chars("=> "));
         }
         let is_wanted = is_wanted && io::stdout().is_terminal() && io::stderr().is_terminal();
-        Self { bar, began, is_wanted, is_shown: AtomicBool::new(false) }
+        Self { bar, began, is_wanted, is_shown: Arc::default() }
     }
 
-    /// Moves the bar.
+    /// Moves the bar. It is shown by the first call after [`PATIENCE`]: what takes long calls this often, not only where
+    /// the bar moves.
     pub(crate) fn set(&self, position: u64, message: impl FnOnce() -> String) {
         if !self.is_wanted {
             return;

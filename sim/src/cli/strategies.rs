@@ -38,8 +38,9 @@ pub(crate) fn strategies(folder: Option<&Path>, args: &StrategiesArgs) -> anyhow
     let mut table = Comparison::new(args.campaigns, args.runs);
     let measured = Arc::new(AtomicUsize::new(0));
     interrupt.end_with({
-        let (measured, all) = (Arc::clone(&measured), flaws.len());
+        let (measured, all, progress) = (Arc::clone(&measured), flaws.len(), progress.clone());
         move || {
+            progress.clear();
             let measured = measured.load(Ordering::SeqCst);
             format!("interrupted: {measured} of {all} mistakes are measured, no table")
         }
@@ -48,9 +49,11 @@ pub(crate) fn strategies(folder: Option<&Path>, args: &StrategiesArgs) -> anyhow
         measured.store(at, Ordering::SeqCst);
         let scenario = Scenario::load(&folder.join(format!("{name}.toml")))?;
         let scenario = Rc::new(Scenario { system: *flaw, ..scenario });
-        progress.set(at as u64, || flaw.word());
-        panics::guarded(|| table.measure(&flaw.word(), &scenario, || began.elapsed()))
-            .map_err(anyhow::Error::msg)?;
+        let clock = || {
+            progress.set(at as u64, || flaw.word());
+            began.elapsed()
+        };
+        panics::guarded(|| table.measure(&flaw.word(), &scenario, clock)).map_err(anyhow::Error::msg)?;
     }
     progress.clear();
     let mut output = io::stdout().lock();

@@ -93,7 +93,7 @@ fn table(findings: &[Finding], details: bool) -> Table {
     table
 }
 
-/// `38 scenarios held, 12,345 seeds, 20 s`.
+/// `38 scenarios held, 2 of them caught as they must be, 12,345 seeds, 20 s`.
 fn summary(findings: &[Finding], abroad: &[Finding], shown: &Shown) -> String {
     let all = || findings.iter().chain(abroad);
     let count = findings.len();
@@ -106,11 +106,19 @@ fn summary(findings: &[Finding], abroad: &[Finding], shown: &Shown) -> String {
     let held = count - unrun;
     let unrun = if unrun == 0 { String::new() } else { format!(", {unrun} not run") };
     let verdict = match failed.len() {
-        0 => format!("{} held", text::count(held as u64, "scenario")),
+        0 => format!("{} held{}", text::count(held as u64, "scenario"), caught(findings)),
         failed => format!("{failed} of {} did not hold", text::count(count as u64, "scenario")),
     };
     let seeds = text::count(all().map(|finding| finding.outcome.tally.seeds).sum(), "seed");
     format!("{verdict}{unrun}, {seeds}{}, {} s", shown.about, shown.took.as_secs_f64().round())
+}
+
+/// What is said of scenarios that hold in that they fail.
+fn caught(findings: &[Finding]) -> String {
+    match findings.iter().filter(|finding| finding.is_caught()).count() {
+        0 => String::new(),
+        caught => format!(", {caught} of them caught as {} must be", if caught == 1 { "it" } else { "they" }),
+    }
 }
 
 fn print_share(output: &mut impl Write, findings: &[Finding]) -> io::Result<()> {

@@ -11,7 +11,7 @@ use ackward_sim::twin;
 use ackward_sim::zoo::{self, COLUMNS, Exhibit, Score, median};
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ContentArrangement, Table, TableStyle, presets};
 use serde::Serialize;
 
 use super::folder::{Entry, find};
@@ -97,9 +97,12 @@ fn score_all(folder: &Path, args: &ZooArgs) -> anyhow::Result<Exit> {
         if interrupt.has_come() {
             break;
         }
-        progress.set(at as u64, || exhibit.name.clone());
+        let goes_on = || {
+            progress.set(at as u64, || exhibit.name.clone());
+            interrupt.goes_on()
+        };
         let entry = load(folder, exhibit)?;
-        let scored = panics::guarded(|| score(exhibit, entry.scenario.clone(), args, &interrupt));
+        let scored = panics::guarded(|| score(exhibit, entry.scenario.clone(), args, &goes_on));
         let scored = scored.map_err(|panic| anyhow::anyhow!("{}: {panic}", exhibit.name))?;
         // One that was being hunted has not got away.
         let Some((score, timing)) = scored else { break };
@@ -115,47 +118,30 @@ fn score_all(folder: &Path, args: &ZooArgs) -> anyhow::Result<Exit> {
     Ok(interrupt.or(if board.survivors.is_empty() { Exit::Held } else { Exit::Failed }))
 }
 
-/// None where it was interrupted.
+/// None where it was not to go on.
 fn score(
     exhibit: &Exhibit,
     scenario: Scenario,
     args: &ZooArgs,
-    interrupt: &Interrupt,
+    goes_on: &dyn Fn() -> bool,
 ) -> Option<(Score, Timing)> {
     let planted = exhibit.planted(scenario);
-    let goes_on = || interrupt.goes_on();
     let (mut found, mut seconds) = (Vec::new(), Vec::new());
     for at in 0..args.starts {
         let began = Instant::now();
-        found.push(zoo::hunt_while(&planted, zoo::start(at), args.seeds, &goes_on));
+        found.push(zoo::hunt_while(&planted, zoo::start(at), args.seeds, goes_on));
         seconds.push(began.elapsed().as_secs_f64());
     }
-    let score = Score::new(exhibit, &planted, &found, &goes_on);
+    let score = Score::new(exhibit, &planted, &found, goes_on);
     let timing = Timing { name: exhibit.name.clone(), median_seconds: median(seconds) };
-    interrupt.goes_on().then_some((score, timing))
+    goes_on().then_some((score, timing))
 }
 
-/// The column before which the timings stand.
-const TIMINGS: usize = 5;
-
 fn print(output: &mut impl Write, board: &Board, args: &ZooArgs) -> io::Result<()> {
-    let mut table = Table::new();
-    if io::stdout().is_terminal() {
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    } else {
-        table.load_style(presets::ASCII_MARKDOWN).force_no_tty();
-    }
-    let with_time = |cells: [String; COLUMNS.len()], time: String| {
-        let mut cells = Vec::from(cells);
-        cells.insert(TIMINGS, time);
-        cells
-    };
-    table.set_header(with_time(COLUMNS.map(str::to_owned), "median ms".to_owned()));
-    for (score, timing) in board.exhibits.iter().zip(&board.timings) {
-        let took = timing.median_seconds.map(|seconds| format!("{:.1}", seconds * 1_000.0));
-        table.add_row(with_time(score.cells(), took.unwrap_or_else(|| "-".to_owned())));
-    }
-    writeln!(output, "{}", table.trim_fmt())?;
+    // A terminal that does not know how wide it is gets what a pipe gets.
+    let width =
+        if io::stdout().is_terminal() { Table::new().width().filter(|width| *width > 0) } else { None };
+    writeln!(output, "{}", table(board, width.map(usize::from)))?;
     let (all, starts) = (board.exhibits.len(), args.starts);
     let survivors = if board.survivors.is_empty() { "none".to_owned() } else { board.survivors.join(", ") };
     let left = match board.left {
@@ -164,6 +150,60 @@ fn print(output: &mut impl Write, board: &Board, args: &ZooArgs) -> io::Result<(
     };
     let (mistakes, seeds) = (count(all as u64, "mistake"), count(starts, "seed"));
     writeln!(output, "{mistakes}, each hunted from {seeds} on{left}. Survivors: {survivors}")
+}
+
+/// The column before which the timings stand.
+const TIMINGS_AT: usize = 5;
+const TIMINGS: &str = "median ms";
+/// What a terminal goes without that is too narrow for all columns, in this order.
+const DISPENSABLE: [&str; 6] = ["kind", TIMINGS, "found by", "rows", "shrunk to", "median seeds"];
+
+/// The board as a table, on a terminal of a width in columns or on none. Nothing is ever broken in two.
+fn table(board: &Board, width: Option<usize>) -> String {
+    let mut rows = vec![with_time(COLUMNS.map(str::to_owned), TIMINGS.to_owned())];
+    for (score, timing) in board.exhibits.iter().zip(&board.timings) {
+        let took = timing.median_seconds.map(|seconds| format!("{:.1}", seconds * 1_000.0));
+        rows.push(with_time(score.cells(), took.unwrap_or_else(|| "-".to_owned())));
+    }
+    let Some(width) = width else { return drawn(&rows, presets::ASCII_MARKDOWN, false) };
+    let fits = |text: &String| text.lines().all(|line| line.chars().count() <= width);
+    let mut text = drawn(&rows, presets::UTF8_HORIZONTAL_ONLY, true);
+    for name in DISPENSABLE {
+        if fits(&text) {
+            break;
+        }
+        if let Some(at) = rows[0].iter().position(|column| column == name) {
+            rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        }
+        text = drawn(&rows, presets::UTF8_HORIZONTAL_ONLY, true);
+    }
+    text
+}
+
+fn with_time(cells: [String; COLUMNS.len()], time: String) -> Vec<String> {
+    let mut cells = Vec::from(cells);
+    cells.insert(TIMINGS_AT, time);
+    cells
+}
+
+/// A header and its rows, with two spaces between columns where they are to stand close.
+fn drawn(rows: &[Vec<String>], style: TableStyle, is_close: bool) -> String {
+    let mut table = Table::new();
+    table.load_style(style).set_content_arrangement(ContentArrangement::Disabled);
+    for (at, row) in rows.iter().enumerate() {
+        if at == 0 {
+            table.set_header(row)
+        } else {
+            table.add_row(row)
+        };
+    }
+    let last = table.column_count().saturating_sub(1);
+    for at in (0..=last).filter(|_| is_close) {
+        if let Some(column) = table.column_mut(at) {
+            column.set_padding((0, u16::from(at < last)));
+        }
+    }
+    table.trim_fmt()
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
@@ -223,4 +263,71 @@ fn named<'e>(exhibits: &'e [Exhibit], name: &str) -> anyhow::Result<&'e Exhibit>
 
 fn load(folder: &Path, exhibit: &Exhibit) -> anyhow::Result<Entry> {
     Entry::load(&folder.join(format!("{}.toml", exhibit.scenario)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every mistake, each caught by the property with the longest name.
+    fn board() -> Board {
+        let longest =
+            ackward_sim::scenario::vocabulary::properties().into_iter().max_by_key(|name| name.len());
+        let score = |exhibit: Exhibit| Score {
+            name: exhibit.name,
+            kind: exhibit.kind,
+            rows: exhibit.rows,
+            system: exhibit.flaw.word(),
+            scenario: exhibit.scenario,
+            strategy: zoo::UNIFORM,
+            seeds: vec![Some(1)],
+            median_seeds: Some(2_000),
+            property: longest.map(str::to_owned),
+            deviations: Some(1_000),
+            shrunk_deviations: Some(1_000),
+        };
+        let exhibits: Vec<_> = zoo::exhibits().into_iter().map(score).collect();
+        let timings = exhibits.iter();
+        let timings =
+            timings.map(|score| Timing { name: score.name.clone(), median_seconds: Some(9.0) }).collect();
+        Board { exhibits, survivors: Vec::new(), left: 0, timings }
+    }
+
+    fn width(text: &str) -> usize {
+        text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+    }
+
+    fn columns(text: &str) -> Vec<&str> {
+        let header = text.lines().nth(1).unwrap();
+        header.split("  ").map(str::trim).filter(|name| !name.is_empty()).collect()
+    }
+
+    #[test]
+    fn a_narrow_terminal_goes_without_columns_one_after_the_other_but_breaks_no_name() {
+        let board = board();
+        let all =
+            ["mistake", "kind", "rows", "found by", "median seeds", "median ms", "shrunk to", "caught by"];
+        let mut left = all.to_vec();
+        let mut text = table(&board, Some(1_000));
+        for dispensable in DISPENSABLE {
+            assert_eq!(columns(&text), left);
+            let needed = width(&text);
+            assert_eq!(table(&board, Some(needed)), text, "it fits exactly");
+            text = table(&board, Some(needed - 1));
+            left.retain(|name| *name != dispensable);
+        }
+        assert_eq!(columns(&text), left);
+        assert_eq!(left, ["mistake", "caught by"]);
+        let usual = table(&board, Some(80));
+        assert!(width(&usual) <= 80, "all of the zoo fits the usual terminal");
+        assert_eq!(columns(&usual), ["mistake", "median seeds", "caught by"]);
+        let narrowest = table(&board, Some(1));
+        assert_eq!(narrowest, text);
+        for exhibit in zoo::exhibits() {
+            let is_whole = |line: &str| line.split_whitespace().next() == Some(&exhibit.name);
+            assert!(narrowest.lines().any(is_whole), "{} is not whole in {narrowest}", exhibit.name);
+        }
+        let piped = table(&board, None);
+        assert!(piped.starts_with("| mistake "), "{piped}");
+    }
 }

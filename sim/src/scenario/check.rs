@@ -105,27 +105,21 @@ fn workers(scenario: &Scenario) -> Result<BTreeSet<Name>, Problem> {
             }
         }
         let place = format!("worker[{at}].name");
+        // With a number it would be no other name, but a story of "producer" and "producer-1" misleads, and without
+        // `count` the name would no longer do.
+        if PROCESSES.contains(&worker.name.as_str()) {
+            return Err(problem(place, taken(&worker.name)));
+        }
         for name in all_numbered(&worker.name, worker.count).map_err(|message| problem(&place, message))? {
-            let is_taken = PROCESSES.contains(&name.as_str());
-            if is_taken || !names.insert(name.clone()) {
-                let message = format!(
-                    "gives a second process the name {:?}, allowed: a name of its own, not one of {}",
-                    name.as_str(),
-                    PROCESSES.join(", ")
-                );
-                return Err(problem(place, message));
+            if PROCESSES.contains(&name.as_str()) || !names.insert(name.clone()) {
+                return Err(problem(place, taken(&name)));
             }
         }
     }
     for (at, consumer) in scenario.consumers.iter().enumerate() {
         let name = &consumer.name;
         if PROCESSES.contains(&name.as_str()) || !names.insert(name.clone()) {
-            let message = format!(
-                "gives a second process the name {:?}, allowed: a name of its own, not one of {}",
-                name.as_str(),
-                PROCESSES.join(", ")
-            );
-            return Err(problem(format!("consumer[{at}].name"), message));
+            return Err(problem(format!("consumer[{at}].name"), taken(name)));
         }
     }
     Ok(names)
@@ -174,12 +168,12 @@ fn deviations(scenario: &Scenario, workers: &BTreeSet<Name>) -> Result<(), Probl
     for (at, deviation) in scenario.deviations.iter().enumerate() {
         let place = format!("deviation[{at}].at");
         if !known.contains(&deviation.at.process.as_str()) {
-            return Err(problem(place, unknown(&deviation.at.process, "as process a worker's name", &known)));
+            return Err(problem(place, no_process(scenario, &deviation.at.process)));
         }
         if let crate::choice::Action::Process(_, other) = &deviation.action
             && !known.contains(&other.as_str())
         {
-            return Err(problem(format!("deviation[{at}].do"), unknown(other, "a worker's name", &known)));
+            return Err(problem(format!("deviation[{at}].do"), no_process(scenario, other)));
         }
         if !points.insert(&deviation.at) {
             return Err(problem(
@@ -191,11 +185,25 @@ fn deviations(scenario: &Scenario, workers: &BTreeSet<Name>) -> Result<(), Probl
     Ok(())
 }
 
+fn taken(name: &Name) -> String {
+    let (name, others) = (name.as_str(), PROCESSES.join(", "));
+    format!("gives a second process the name {name:?}, allowed: a name of its own, not one of {others}")
+}
+
 /// The names of `count` like this one, or what is wrong with them.
 fn all_numbered(name: &Name, count: i64) -> Result<Vec<Name>, String> {
     let all = (0..count).map(|at| numbered(name, at, count)).collect::<Option<_>>();
     let longest = format!("{name}-{count}");
     all.ok_or_else(|| format!("makes the name {longest:?}, allowed: up to {} characters", Name::LEN_MAX))
+}
+
+/// Says which processes a scenario starts, those that it names itself first. One that it could start is no error: what is
+/// shrunk loses parts, but not at once what was to happen to them.
+fn no_process(scenario: &Scenario, name: &str) -> String {
+    let (built_in, named): (Vec<_>, Vec<_>) =
+        scenario.process_names().into_iter().partition(|name| PROCESSES.contains(&name.as_str()));
+    let all: Vec<_> = named.iter().chain(&built_in).map(String::as_str).collect();
+    unknown(name, "a process of this scenario", &all)
 }
 
 /// Names shown in an error.

@@ -47,7 +47,8 @@ pub struct Job {
 #[serde(deny_unknown_fields)]
 pub struct Worker {
     /// The process's name, and its owner name in the queue (Q1); unique, not one of
-    /// [`vocabulary::PROCESSES`]. Required. With `count` above 1 the workers are `name-1`, `name-2`, …
+    /// [`vocabulary::PROCESSES`], whatever `count` is. Required. With `count` above 1 the workers are `name-1`,
+    /// `name-2`, …
     #[serde(with = "field::name")]
     #[schemars(schema_with = "schema::name")]
     pub name: Name,

@@ -5,12 +5,11 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{command, folder, sim, text_of, top};
+use super::{CANARY, command, folder, sim, text_of, top};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a process may take to end; what it was doing would take it much longer.
 const PROMPT: Duration = Duration::from_secs(20);
-const CANARY: &str = "scenarios/canaries/finish-ignores-expiry.toml";
 
 #[test]
 fn a_search_says_how_far_it_came() {

@@ -10,6 +10,7 @@ mod interrupt;
 mod outside;
 mod search;
 mod surface;
+mod terminal;
 mod verdicts;
 mod zoo;
 
@@ -20,6 +21,8 @@ use tempfile::TempDir;
 
 /// A scenario that holds, without any fault.
 const PLAIN: &str = "about = \"One job, one worker.\"\n[[job]]\nid = \"cake\"\n[[worker]]\nname = \"w\"\n";
+
+const CANARY: &str = "scenarios/canaries/finish-ignores-expiry.toml";
 
 /// The worker's clock is so far behind that the job's time never comes: it does not settle.
 const LATE: &str = "about = \"A worker that lives in the past.\"\n[[job]]\nid = \"cake\"\n[[worker]]\nname = \"w\"\n\
@@ -103,7 +106,17 @@ fn wrong_arguments_exit_2_and_say_what_is_allowed() {
         (&["fuzz", "--time", "60"], "such as 500ms, 60s or 5m"),
         (&["fuzz", "--time", "5s", "--seeds", "3"], "cannot be used with"),
         (&["fuzz", "--corpus", "x"], "--cover"),
-        (&["fuzz", "x.toml", "--cover", "--minimise"], "--corpus"),
+        (&["fuzz", CANARY, "--cover", "--minimise"], "--corpus"),
+        (&["fuzz", "x.toml", "--minimise", "--corpus", "x"], "--cover"),
+        (
+            &["fuzz", CANARY, "--cover", "--minimise", "--time", "3s"],
+            "with --time, allowed: --minimise alone",
+        ),
+        (
+            &["fuzz", CANARY, "--cover", "--minimise", "--corpus", "x", "--seeds", "3", "--plateau", "4"],
+            "with --seeds, allowed: --minimise alone: it runs each list of the corpus once, however long that takes; \
+             leave out --seeds and --plateau",
+        ),
         (&["fuzz", "x.toml", "--cover", "--plateau", "0"], "a whole number from 1 to 1000000000"),
         (&["fuzz", "x.toml", "--cover", "--jobs", "2"], "cannot be used with"),
         (&["fuzz", "x.toml", "--cover", "--junit", "x.xml"], "cannot be used with '--junit"),

@@ -140,6 +140,16 @@ fn no_line_of_a_help_epilogue_is_too_long() {
 }
 
 #[test]
+fn explore_tells_why_its_first_line_depends_on_the_depth() {
+    let help = text_of(&sim(&["explore", "--help"]).stdout).replace('\n', " ");
+    for part in
+        ["with --depth 2 the line of depth 1 has more runs and fewer pruned", "stands for fewer others"]
+    {
+        assert!(help.contains(part), "{part:?} is not in {help}");
+    }
+}
+
+#[test]
 fn the_table_is_narrow_and_the_last_line_sums_up() {
     let folder = folder(&[("a.toml", PLAIN), ("b.toml", PLAIN)]);
     let args = ["--scenarios", folder.path().to_str().unwrap(), "fuzz", "--seeds", "3"];

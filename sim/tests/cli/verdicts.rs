@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use super::{LATE, PLAIN, folder, sim, text_of};
+use super::{CANARY, LATE, PLAIN, folder, sim, text_of};
 
 #[test]
 fn what_holds_exits_0() {
@@ -10,6 +10,17 @@ fn what_holds_exits_0() {
     assert_eq!(output.status.code(), Some(0), "{}", text_of(&output.stdout));
     let text = text_of(&output.stdout);
     assert!(text.contains("held    |\n1 scenario held, 5 seeds, "), "{text}");
+}
+
+#[test]
+fn the_last_line_tells_what_held_by_being_caught() {
+    let folder = folder(&[("a.toml", PLAIN)]);
+    let plain = folder.path().join("a.toml");
+    let args = ["fuzz", plain.to_str().unwrap(), CANARY, "--seeds", "40"];
+    let text = text_of(&sim(&args).stdout);
+    assert!(text.contains("caught at seed "), "{text}");
+    let last = text.lines().last().unwrap();
+    assert!(last.starts_with("2 scenarios held, 1 of them caught as it must be, 80 seeds, "), "{last}");
 }
 
 #[test]
