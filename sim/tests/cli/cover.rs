@@ -125,7 +125,7 @@ fn a_failure_through_other_values_names_them() {
         "{text}"
     );
     let replay = text.lines().last().unwrap().strip_prefix("  replay: cargo sim run ").unwrap();
-    let small = std::fs::read_to_string(replay).unwrap();
+    let small = std::fs::read_to_string(top().join(replay)).unwrap();
     assert!(!small.contains("vary"), "{small}");
     assert!(text_of(&sim(&["run", replay]).stdout).contains("verdict   caught at seed 1"));
     let json = run(&["--cover", "--json", "--no-shrink"]);
