@@ -314,3 +314,23 @@ fn a_refused_number_says_what_is_allowed() {
     assert!(err.contains("'abc' for '--slots <N>': allowed: a whole number from 1 to 256"), "{err}");
     assert!(!site.queue().exists());
 }
+
+/// A list that is read in pieces has every job once, in order, up to its limit, and goes on where it is told to.
+#[test]
+fn a_long_list_has_every_job_once() {
+    let site = Site::new();
+    let lines: String = (0..2_500).map(|nth| format!("{{\"id\":\"job-{nth}\",\"qty\":1}}\n")).collect();
+    let mut enqueue = ackward("enqueue");
+    enqueue.arg("--queue").arg(site.queue()).args(["--durability", "process", "--json-lines"]);
+    assert_eq!(run(enqueue.arg(site.write("jobs.jsonl", &lines))).0, Some(0));
+    let seqs = |arguments: &[&str]| -> Vec<i64> {
+        let (code, out, err) =
+            run(ackward("list").arg("--queue").arg(site.queue()).arg("--json").args(arguments));
+        assert_eq!(code, Some(0), "{err}");
+        out.lines().map(|line| json(line)["seq"].as_i64().unwrap()).collect()
+    };
+    assert_eq!(seqs(&["--limit", "5000"]), (1..=2_500).collect::<Vec<_>>());
+    assert_eq!(seqs(&["--limit", "2200"]), (1..=2_200).collect::<Vec<_>>());
+    assert_eq!(seqs(&["--limit", "1001", "--after", "1400"]), (1_401..=2_401).collect::<Vec<_>>());
+    assert!(seqs(&["--limit", "0"]).is_empty());
+}
