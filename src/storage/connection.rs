@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::StorageError;
@@ -122,6 +123,9 @@ impl OpenOptions {
         };
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+        // A plan depends on the statement alone. Otherwise SQLite plans anew at each execution where the value of a
+        // parameter could matter, as in `LIMIT ?`.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         connection.execute_batch(self.durability.pragma())?;
         if self.read_only {
             // Opened for writing, so that a journal left behind can be rolled back (Q59), and barred from it here.

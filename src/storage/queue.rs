@@ -58,6 +58,7 @@ impl Queue {
             open::SCHEMA.check(&connection)?;
         } else {
             open::SCHEMA.ensure(&connection)?;
+            open::ask_checks(&connection, false)?;
         }
         options.settle(&connection)?;
         Ok(Self { connection, durability: options.durability(), logged: BTreeSet::new() })

@@ -1,6 +1,6 @@
 //! claim (Q25 to Q34): quarantine what is due, then lease the first eligible job, in one transaction.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Statement};
 
 use crate::port::{Fault, FaultPoint};
 use crate::rules::{Attempt, Invalid, Lease, Millis, Name, Reason, Ticket, Token};
@@ -44,6 +44,7 @@ pub(super) fn claim_many(
     let head = if walks { due::head(connection, now, max).map_err(StorageError::from)? } else { Vec::new() };
     let mut head = head.into_iter();
     let mut tickets = Vec::new();
+    let mut lease_job = connection.prepare_cached(LEASE).map_err(StorageError::from)?;
     while tickets.len() < max {
         let job = match head.next() {
             Some(job) => Some(job),
@@ -51,10 +52,11 @@ pub(super) fn claim_many(
         };
         let Some(job) = job else { break };
         let ticket = ticket(&job, owner, now, lease)?;
-        write_lease(connection, job.seq, &ticket).map_err(StorageError::from)?;
+        write_lease(&mut lease_job, job.seq, &ticket).map_err(StorageError::from)?;
         fault.at(FaultPoint::AfterClaim)?;
         tickets.push(ticket);
     }
+    drop(lease_job);
     transaction.commit()?;
     if !tickets.is_empty() {
         fault.at(FaultPoint::AfterCommit)?;
@@ -87,8 +89,8 @@ fn ticket(job: &StoredJob, owner: &Name, now: Millis, lease: Lease) -> Result<Ti
     Ticket::new(job.event.clone(), owner.clone(), token, attempt, lease_until_ms)
 }
 
-fn write_lease(connection: &Connection, seq: i64, ticket: &Ticket) -> rusqlite::Result<usize> {
-    connection.prepare_cached(LEASE)?.execute((
+fn write_lease(lease_job: &mut Statement<'_>, seq: i64, ticket: &Ticket) -> rusqlite::Result<usize> {
+    lease_job.execute((
         seq,
         ticket.attempt.get(),
         ticket.token.get(),

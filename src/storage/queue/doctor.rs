@@ -4,7 +4,7 @@
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
-use super::open::{COUNT_INDEXES, INDEXES_COUNT};
+use super::open::{COUNT_INDEXES, INDEXES_COUNT, ask_checks};
 use super::row;
 use crate::rules::Millis;
 use crate::storage::StorageError;
@@ -119,7 +119,10 @@ const LATEST: &str =
 /// All findings, check by check.
 pub(super) fn examine(connection: &Connection) -> Result<Vec<Finding>, StorageError> {
     let mut findings = Vec::new();
-    collect(connection, "integrity", INTEGRITY, false, &mut findings)?;
+    ask_checks(connection, true)?;
+    let sound = collect(connection, "integrity", INTEGRITY, false, &mut findings);
+    ask_checks(connection, false)?;
+    sound?;
     settings(connection, &mut findings)?;
     for (check, table, (before, after)) in [
         ("range", row::JOBS, ("", ": claim passes it over")),

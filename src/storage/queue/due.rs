@@ -237,5 +237,16 @@ mod tests {
         assert_eq!((claimed.len(), runs(&queue)), (2, [1, 0, 1, 0, 0]));
         assert!(queue.claim(&owner, now, Lease::DEFAULT, &mut NoFault).unwrap().is_some());
         assert_eq!(runs(&queue), [2, 0, 1, 1, 0]);
+        // Nor does it plan anything anew because its parameters have other values.
+        for max in [3, 4] {
+            assert_eq!(
+                queue.claim_many(&owner, &mut || Ok(now), Lease::DEFAULT, max, &mut NoFault).unwrap(),
+                []
+            );
+        }
+        let planned_anew = [ANY, HEAD, FIRST_PENDING].map(|sql| {
+            queue.connection().prepare_cached(sql).unwrap().get_status(StatementStatus::RePrepare)
+        });
+        assert_eq!(planned_anew, [0, 0, 0]);
     }
 }

@@ -2,8 +2,8 @@
 //! that changes the row only while the ticket holds (Q36). What it wrote is read back where the ticket does
 //! not say it: RETURNING would open a temporary table at every execution, which costs more than a lookup.
 
-use rusqlite::Connection;
 use rusqlite::types::{FromSql, ToSql};
+use rusqlite::{CachedStatement, Connection};
 
 use crate::port::{Fault, FaultPoint};
 use crate::rules::{Delay, Lease, Millis, Outcome, Status, Ticket};
@@ -79,7 +79,8 @@ fn finish_all<'t>(
     fault: &mut dyn Fault,
 ) -> Result<Vec<Finished>, FinishError> {
     let transaction = Immediate::begin(connection)?;
-    let record = |(ticket, outcome, delay)| record(connection, ticket, outcome, now, delay);
+    let mut updates = Updates::new(connection);
+    let record = |(ticket, outcome, delay)| record(&mut updates, ticket, outcome, now, delay);
     let finished: Vec<_> = orders.into_iter().map(record).collect::<Result<_, _>>()?;
     commit(transaction, &finished, |finished| *finished != Finished::Stale, FaultPoint::AfterFinish, fault)?;
     Ok(finished)
@@ -87,22 +88,22 @@ fn finish_all<'t>(
 
 /// Records one outcome, inside a transaction.
 fn record(
-    connection: &Connection,
+    updates: &mut Updates<'_>,
     ticket: &Ticket,
     outcome: Outcome,
     now: Millis,
     delay: Delay,
 ) -> Result<Finished, StorageError> {
     let holds = match outcome {
-        Outcome::Ok => update(connection, OK, ticket, now, None)?,
-        Outcome::Permanent => update(connection, PERMANENT, ticket, now, None)?,
-        Outcome::Retry => update(connection, RETRY, ticket, now, Some(now.get() + delay.get()))?,
+        Outcome::Ok => updates.run(OK, ticket, now, None)?,
+        Outcome::Permanent => updates.run(PERMANENT, ticket, now, None)?,
+        Outcome::Retry => updates.run(RETRY, ticket, now, Some(now.get() + delay.get()))?,
     };
     Ok(match outcome {
         _ if !holds => Finished::Stale,
         Outcome::Ok => Finished::Now(Status::Done),
         Outcome::Permanent => Finished::Now(Status::Dead),
-        Outcome::Retry => Finished::Now(retried(connection, ticket)?),
+        Outcome::Retry => Finished::Now(retried(updates.connection, ticket)?),
     })
 }
 
@@ -134,7 +135,7 @@ pub(super) fn renew(
 ) -> Result<Renewed, ClaimError> {
     let transaction = Immediate::begin(connection)?;
     let now = now()?;
-    if !update(connection, RENEW, ticket, now, Some(now.get() + lease.get()))? {
+    if !Updates::new(connection).run(RENEW, ticket, now, Some(now.get() + lease.get()))? {
         transaction.commit()?;
         return Ok(Renewed::Stale);
     }
@@ -164,8 +165,9 @@ pub(super) fn release_many(
     fault: &mut dyn Fault,
 ) -> Result<Vec<Released>, FinishError> {
     let transaction = Immediate::begin(connection)?;
+    let mut updates = Updates::new(connection);
     let release = |ticket: &Ticket| {
-        let holds = update(connection, RELEASE, ticket, now, None)?;
+        let holds = updates.run(RELEASE, ticket, now, None)?;
         Ok(if holds { Released::Pending } else { Released::Stale })
     };
     let released: Vec<_> = tickets.iter().map(release).collect::<Result<_, StorageError>>()?;
@@ -173,24 +175,47 @@ pub(super) fn release_many(
     Ok(released)
 }
 
-/// Runs one of the UPDATEs; false where the ticket does not hold.
-fn update(
-    connection: &Connection,
-    sql: &str,
-    ticket: &Ticket,
-    now: Millis,
-    last: Option<i64>,
-) -> Result<bool, StorageError> {
-    let (qty, token, attempt) = (ticket.qty.get(), ticket.token.get(), ticket.attempt.get());
-    let (until, now) = (ticket.lease_until_ms(), now.get());
-    let (id, owner) = (ticket.id.as_str(), ticket.owner.as_str());
-    let mut params: [&dyn ToSql; 8] = [&id, &qty, &owner, &token, &attempt, &until, &now, &now];
-    let mut used = 7;
-    if let Some(last) = &last {
-        params[7] = last;
-        used = 8;
+/// The UPDATEs of one transaction, each made ready once.
+struct Updates<'c> {
+    connection: &'c Connection,
+    ready: Vec<(&'static str, CachedStatement<'c>)>,
+}
+
+impl<'c> Updates<'c> {
+    const fn new(connection: &'c Connection) -> Self {
+        Self { connection, ready: Vec::new() }
     }
-    Ok(connection.prepare_cached(sql)?.execute(&params[..used])? > 0)
+
+    /// Runs one of them; false where the ticket does not hold.
+    fn run(
+        &mut self,
+        sql: &'static str,
+        ticket: &Ticket,
+        now: Millis,
+        last: Option<i64>,
+    ) -> Result<bool, StorageError> {
+        let (qty, token, attempt) = (ticket.qty.get(), ticket.token.get(), ticket.attempt.get());
+        let (until, now) = (ticket.lease_until_ms(), now.get());
+        let (id, owner) = (ticket.id.as_str(), ticket.owner.as_str());
+        let mut params: [&dyn ToSql; 8] = [&id, &qty, &owner, &token, &attempt, &until, &now, &now];
+        let mut used = 7;
+        if let Some(last) = &last {
+            params[7] = last;
+            used = 8;
+        }
+        Ok(self.ready(sql)?.execute(&params[..used])? > 0)
+    }
+
+    fn ready(&mut self, sql: &'static str) -> rusqlite::Result<&mut CachedStatement<'c>> {
+        let at = match self.ready.iter().position(|(known, _)| *known == sql) {
+            Some(at) => at,
+            None => {
+                self.ready.push((sql, self.connection.prepare_cached(sql)?));
+                self.ready.len() - 1
+            }
+        };
+        Ok(&mut self.ready[at].1)
+    }
 }
 
 /// What became of a job that was to be retried.
