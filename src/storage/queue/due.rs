@@ -248,5 +248,13 @@ mod tests {
             queue.connection().prepare_cached(sql).unwrap().get_status(StatementStatus::RePrepare)
         });
         assert_eq!(planned_anew, [0, 0, 0]);
+        // Nor does SQLite build a tree of the four words for its CHECK, not even once the doctor has asked it.
+        for _ in 0..2 {
+            let pragma = "ignore_check_constraints";
+            assert!(
+                queue.connection().pragma_query_value(None, pragma, |row| row.get::<_, bool>(0)).unwrap()
+            );
+            assert_eq!(queue.examine().unwrap(), []);
+        }
     }
 }
