@@ -147,7 +147,7 @@ fn candidate(
     any_due: bool,
     after: i64,
 ) -> rusqlite::Result<Option<Candidate>> {
-    let head = first(connection.prepare_cached(FIRST_PENDING)?, [now.get(), after], |row| {
+    let head = first(&mut *connection.prepare_cached(FIRST_PENDING)?, [now.get(), after], |row| {
         Ok((row.get::<_, i64>(0)?, StoredJob::read(row)?, row.get::<_, bool>(12)?))
     })?;
     let other = if any_due { first_other(connection, now, after)? } else { None };
@@ -159,7 +159,7 @@ fn candidate(
     let Some(seq) = ready.into_iter().chain(other).min() else {
         return Ok(None);
     };
-    let job = first(connection.prepare_cached(BY_SEQ)?, [seq], StoredJob::read)?;
+    let job = first(&mut *connection.prepare_cached(BY_SEQ)?, [seq], StoredJob::read)?;
     Ok(job.map(|job| (seq, job)))
 }
 

@@ -1,6 +1,6 @@
 //! enqueue (Q20 to Q24): a job is added once per id; a known id is never touched.
 
-use rusqlite::Connection;
+use rusqlite::{CachedStatement, Connection};
 
 use crate::rules::{Attempts, Event, INSTANT_MAX_MS, Invalid, Millis, Ttl};
 use crate::storage::transaction::Immediate;
@@ -39,33 +39,48 @@ pub(super) fn enqueue_many(
     let deadline_ms = deadline_ms(now, ttl)?;
     let transaction = Immediate::begin(connection)?;
     let mut answers = Vec::with_capacity(events.len());
+    let mut statements = Statements::new(connection).map_err(StorageError::from)?;
     for event in events {
-        answers.push(match add(connection, event, now, deadline_ms, max_attempts) {
+        answers.push(match add(&mut statements, event, now, deadline_ms, max_attempts) {
             Err(error @ EnqueueError::Conflict { .. }) => Err(error),
             added => Ok(added?),
         });
     }
+    drop(statements);
     commit(transaction, &answers, durability)?;
     Ok(answers)
 }
 
+/// What is run for each event, made ready once.
+struct Statements<'c> {
+    find: CachedStatement<'c>,
+    insert: CachedStatement<'c>,
+}
+
+impl<'c> Statements<'c> {
+    fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
+        Ok(Self { find: connection.prepare_cached(FIND)?, insert: connection.prepare_cached(INSERT)? })
+    }
+}
+
 /// Looks an event up and adds it where it is new, inside a transaction.
 fn add(
-    connection: &Connection,
+    statements: &mut Statements<'_>,
     event: &Event,
     now: Millis,
     deadline_ms: i64,
     max_attempts: Attempts,
 ) -> Result<Enqueued, EnqueueError> {
-    if let Some(stored_qty) = stored_qty(connection, event)? {
+    let stored_qty = first(&mut statements.find, [event.id.as_str()], |row| row.get_ref(0).map(shown));
+    if let Some(stored_qty) = stored_qty.map_err(StorageError::from)? {
+        // As text: only an integer's is all digits, any other type shows as such.
         if stored_qty == event.qty.get().to_string() {
             return Ok(Enqueued::Duplicate);
         }
         return Err(EnqueueError::Conflict { id: event.id.clone(), stored_qty, given: event.qty });
     }
     let row = (event.id.as_str(), event.qty.get(), max_attempts.get(), now.get(), deadline_ms);
-    let insert = || connection.prepare_cached(INSERT)?.execute(row);
-    insert().map_err(StorageError::from)?;
+    statements.insert.execute(row).map_err(StorageError::from)?;
     Ok(Enqueued::New)
 }
 
@@ -81,12 +96,6 @@ fn commit(
         transaction.touch()?;
     }
     transaction.commit()
-}
-
-/// The stored quantity as text; only an integer's text is all digits, any other type shows as such.
-fn stored_qty(connection: &Connection, event: &Event) -> Result<Option<String>, StorageError> {
-    let statement = connection.prepare_cached(FIND)?;
-    Ok(first(statement, [event.id.as_str()], |row| row.get_ref(0).map(shown))?)
 }
 
 /// The deadline of a job that starts its life now, in ms.

@@ -49,7 +49,8 @@ pub(super) fn prune(
 ) -> Result<Option<Pruned>, StorageError> {
     let max = i64::try_from(max).unwrap_or(i64::MAX);
     let transaction = if options.dry_run { None } else { Some(Immediate::begin(connection)?) };
-    let last = first(connection.prepare_cached(LAST)?, (after, max), |row| row.get::<_, Option<i64>>(0))?;
+    let last =
+        first(&mut *connection.prepare_cached(LAST)?, (after, max), |row| row.get::<_, Option<i64>>(0))?;
     let Some(last) = last.flatten() else { return Ok(None) };
     let range = (after, last, options.before.get(), options.dead);
     let jobs = match transaction {

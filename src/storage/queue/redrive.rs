@@ -93,8 +93,8 @@ struct Found {
 }
 
 fn find(connection: &Connection, id: &Name) -> Result<Option<Found>, StorageError> {
-    let statement = connection.prepare_cached(FIND)?;
-    let found = first(statement, [id.as_str()], |row| {
+    let mut statement = connection.prepare_cached(FIND)?;
+    let found = first(&mut statement, [id.as_str()], |row| {
         let status: String = row.get(3)?;
         let status = Status::parse(&status).map_err(|invalid| {
             let cause = FromSqlError::Other(Box::new(invalid));

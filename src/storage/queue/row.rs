@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::str;
 
 use rusqlite::types::ValueRef;
-use rusqlite::{CachedStatement, Connection, Row};
+use rusqlite::{Connection, Row, Statement};
 
 use crate::rules::{Event, INSTANT_MAX_MS, Invalid, NOW_MAX_MS, Name, Qty, Reason, Status};
 use crate::storage::StorageError;
@@ -151,7 +151,7 @@ pub(super) fn no_token_left(token: i64) -> Invalid {
 
 /// The first row of `statement`, mapped; the cursor is closed before this returns (Q5).
 pub(super) fn first<T>(
-    mut statement: CachedStatement<'_>,
+    statement: &mut Statement<'_>,
     params: impl rusqlite::Params,
     map: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<Option<T>> {
