@@ -95,3 +95,28 @@ fn places(
     });
     points.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choice::{Action, Kind, PointName};
+
+    #[test]
+    fn those_from_the_end_come_first_and_those_that_are_placed_alike_once() {
+        let one =
+            |at: &str| Deviation { at: at.parse::<PointName>().unwrap(), action: Action::Plain(Kind::Kill) };
+        let all =
+            ["w/1/claim#1/commit/db.write#1", "w/2/claim#1/commit/db.write#1", "w/3/open#1/begin/db.open#1"];
+        let all = all.map(one);
+        let shown = |size| {
+            let life = |one: &Deviation| one.at.incarnation;
+            together(&all, size)
+                .iter()
+                .map(|few| few.iter().map(life).collect::<Vec<_>>())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(shown(1), [[3], [2]]);
+        assert_eq!(shown(2), [[2, 3], [1, 2]]);
+        assert_eq!(together(&[], 1), Vec::<Vec<Deviation>>::new());
+    }
+}
