@@ -7,6 +7,7 @@ mod event_store;
 mod inbox;
 mod kind;
 mod lease_queue;
+mod one_by_one;
 mod queue;
 mod schema;
 mod store;
@@ -21,5 +22,6 @@ pub use lease_queue::{
     ClaimError, EnqueueError, Enqueued, FinishError, FinishOrder, Finished, LeaseQueue, Now, RedriveError,
     Released, Renewed,
 };
+pub use one_by_one::OneByOne;
 pub use queue::{BadRow, Depth, Finding, JobFilter, JobRow, PruneOptions, Pruned, Queue, Stats};
 pub use store::{Applied, ApplyError, Batch, ConsumeError, Consumed, State, Store};

@@ -13,6 +13,7 @@ mod bundle;
 mod child;
 mod ci;
 mod cover;
+mod crew;
 mod explain;
 mod explore;
 mod folder;

@@ -1,9 +1,11 @@
 //! How many runs and seconds it takes to find a mistake: each strategy, and coverage-guided fuzzing, from several first
 //! seeds. The clock is the caller's: runs depend on the arguments alone.
 
-use std::fmt::{self, Write};
+use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use crate::coverage::{Fuzzer, Step};
 use crate::scenario::Scenario;
@@ -11,7 +13,7 @@ use crate::strategy::{Strategist, Strategy};
 use crate::zoo;
 
 /// A way of looking for a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Way {
     /// Seed after seed.
     Seeds(Strategy),
@@ -29,6 +31,21 @@ impl Way {
         Self::Cover,
     ];
 
+    /// The one that a campaign goes by default.
+    pub const DEFAULT: Self = Self::Seeds(Strategy::Mix);
+    /// The one that the default is held against.
+    pub const PLAINEST: Self = Self::Seeds(Strategy::Uniform);
+
+    /// Reads the word of a way, as it is shown.
+    ///
+    /// # Errors
+    /// What is allowed.
+    pub fn parse(word: &str) -> Result<Self, String> {
+        let words = || Self::ALL.map(|way| way.to_string()).join(", ");
+        let found = Self::ALL.into_iter().find(|way| way.to_string() == word);
+        found.ok_or_else(|| format!("allowed: one of {}", words()))
+    }
+
     fn place(self) -> usize {
         Self::ALL.iter().position(|known| *known == self).unwrap_or(0)
     }
@@ -39,9 +56,7 @@ impl Way {
         match self {
             Self::Seeds(strategy) => {
                 let strategist = Strategist::new(Rc::clone(scenario), strategy);
-                let mut seeds = start..start.saturating_add(runs_max);
-                let failed = seeds.find(|seed| !strategist.run(*seed, false).has_passed())?;
-                Some(failed - start + 1)
+                zoo::hunt_by(&strategist, start, runs_max, &|| true).map(|found| found.seed - start + 1)
             }
             Self::Cover => {
                 let strategist = Strategist::new(Rc::clone(scenario), Strategy::default());
@@ -71,42 +86,74 @@ impl fmt::Display for Way {
 pub struct Row {
     /// The mistake.
     pub name: String,
-    /// Each campaign's runs, ascending; one more than allowed where it was not found.
+    /// Each campaign's runs, ascending; one more than allowed where it was not found. Empty for a way that is not
+    /// compared.
     pub runs: [Vec<u64>; Way::ALL.len()],
     /// How long each campaign took, ascending.
     pub times: [Vec<Duration>; Way::ALL.len()],
 }
 
+impl Row {
+    /// A mistake of which no campaign is known yet.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// Each campaign's runs of one way, ascending.
+    #[must_use]
+    pub fn runs_of(&self, way: Way) -> &[u64] {
+        &self.runs[way.place()]
+    }
+
+    /// How long each campaign of one way took, ascending.
+    #[must_use]
+    pub fn times_of(&self, way: Way) -> &[Duration] {
+        &self.times[way.place()]
+    }
+
+    /// Adds one campaign, whichever comes first: how many runs of at most `runs_max` it took, and how long.
+    pub fn add(&mut self, way: Way, runs: Option<u64>, runs_max: u64, took: Duration) {
+        let (runs, runs_before) = (runs.unwrap_or(runs_max + 1), &mut self.runs[way.place()]);
+        runs_before.insert(runs_before.partition_point(|before| *before < runs), runs);
+        let times = &mut self.times[way.place()];
+        times.insert(times.partition_point(|before| *before < took), took);
+    }
+}
+
 /// The table: for each mistake and way the median of the runs to its detection, and of the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Comparison {
+    /// The ways that are compared, in the order of the columns.
+    pub ways: Vec<Way>,
     /// Campaigns for each mistake and way.
     pub campaigns: u64,
     /// Runs that a campaign has at most.
     pub runs_max: u64,
-    /// The mistakes, in the order in which they were measured.
+    /// The mistakes, in the order of the lines.
     pub rows: Vec<Row>,
 }
 
 impl Comparison {
-    /// An empty table.
+    /// An empty table of some ways.
     #[must_use]
-    pub const fn new(campaigns: u64, runs_max: u64) -> Self {
-        Self { campaigns, runs_max, rows: Vec::new() }
+    pub const fn new(ways: Vec<Way>, campaigns: u64, runs_max: u64) -> Self {
+        Self { ways, campaigns, runs_max, rows: Vec::new() }
+    }
+
+    /// The campaigns that each mistake has: by which way, from which seed on.
+    pub fn each_campaign(&self) -> impl Iterator<Item = (Way, u64)> {
+        let starts = || (0..self.campaigns).map(zoo::start);
+        self.ways.iter().flat_map(move |way| starts().map(|start| (*way, start)))
     }
 
     /// Measures one mistake more; `clock` tells how long it has been since some moment.
     pub fn measure(&mut self, name: &str, scenario: &Rc<Scenario>, clock: impl Fn() -> Duration) {
-        let mut row = Row { name: name.to_owned(), ..Row::default() };
-        for (at, way) in Way::ALL.into_iter().enumerate() {
-            for start in (0..self.campaigns).map(zoo::start) {
-                let began = clock();
-                let runs = way.runs(scenario, start, self.runs_max);
-                row.runs[at].push(runs.unwrap_or(self.runs_max + 1));
-                row.times[at].push(clock().saturating_sub(began));
-            }
-            row.runs[at].sort_unstable();
-            row.times[at].sort_unstable();
+        let mut row = Row::new(name);
+        for (way, start) in self.each_campaign() {
+            let began = clock();
+            let runs = way.runs(scenario, start, self.runs_max);
+            row.add(way, runs, self.runs_max, clock().saturating_sub(began));
         }
         self.rows.push(row);
     }
@@ -114,38 +161,52 @@ impl Comparison {
     /// The runs of all mistakes and campaigns of one way.
     #[must_use]
     pub fn total(&self, way: Way) -> u64 {
-        self.rows.iter().flat_map(|row| &row.runs[way.place()]).sum()
+        self.rows.iter().flat_map(|row| row.runs_of(way)).sum()
+    }
+
+    /// Whether the table tells how the default strategy stands to the plainest.
+    #[must_use]
+    pub fn has_verdict(&self) -> bool {
+        [Way::DEFAULT, Way::PLAINEST].iter().all(|way| self.ways.contains(way))
     }
 
     /// Whether the default strategy took no more runs than `Uniform`, all mistakes and campaigns together.
     #[must_use]
     pub fn is_default_no_slower(&self) -> bool {
-        self.total(Way::Seeds(Strategy::default())) <= self.total(Way::Seeds(Strategy::Uniform))
+        self.total(Way::DEFAULT) <= self.total(Way::PLAINEST)
     }
 
     /// How long all mistakes and campaigns of one way took.
     #[must_use]
     pub fn time(&self, way: Way) -> Duration {
-        self.rows.iter().flat_map(|row| &row.times[way.place()]).sum()
+        self.rows.iter().flat_map(|row| row.times_of(way)).sum()
     }
 
     /// The same table of the median seconds to detection; it differs from one time to the next.
     #[must_use]
     pub fn seconds(&self) -> String {
         let shown = |time: Duration| format!("{:.3}", time.as_secs_f64());
-        let mut text = String::from("median seconds to detection, in the same campaigns\n");
-        line(&mut text, "", Way::ALL.map(|way| way.to_string()));
-        for row in &self.rows {
-            let cell =
-                |times: &Vec<Duration>| zoo::median(times.clone()).map_or_else(|| "-".to_owned(), shown);
-            line(&mut text, &row.name, row.times.each_ref().map(cell));
-        }
-        line(&mut text, "all seconds of all campaigns", Way::ALL.map(|way| shown(self.time(way))));
-        text
+        let cell = |row: &Row, way: Way| {
+            zoo::median(row.times_of(way).to_vec()).map_or_else(|| "-".to_owned(), shown)
+        };
+        let total = ("all seconds of all campaigns", |way| shown(self.time(way)));
+        format!("median seconds to detection, in the same campaigns\n{}", self.table(cell, total))
     }
 
-    fn cell(&self, runs: &[u64]) -> String {
-        match zoo::median(runs.to_vec()) {
+    fn table(
+        &self,
+        cell: impl Fn(&Row, Way) -> String,
+        (total_name, total): (&str, impl Fn(Way) -> String),
+    ) -> String {
+        let mut text = line("", self.ways.iter().map(Way::to_string));
+        for row in &self.rows {
+            text += &line(&row.name, self.ways.iter().map(|way| cell(row, *way)));
+        }
+        text + &line(total_name, self.ways.iter().map(|way| total(*way)))
+    }
+
+    fn runs(&self, row: &Row, way: Way) -> String {
+        match zoo::median(row.runs_of(way).to_vec()) {
             Some(median) if median <= self.runs_max => median.to_string(),
             Some(_) => format!(">{}", self.runs_max),
             None => "-".to_owned(),
@@ -155,17 +216,14 @@ impl Comparison {
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::new();
-        let Self { campaigns, runs_max, rows } = self;
+        let Self { campaigns, runs_max, .. } = self;
         writeln!(f, "median runs to detection, {campaigns} campaigns of at most {runs_max} runs each")?;
-        line(&mut text, "", Way::ALL.map(|way| way.to_string()));
-        for row in rows {
-            line(&mut text, &row.name, row.runs.each_ref().map(|runs| self.cell(runs)));
+        let total = ("all runs of all campaigns", |way| self.total(way).to_string());
+        f.write_str(&self.table(|row, way| self.runs(row, way), total))?;
+        if !self.has_verdict() {
+            return Ok(());
         }
-        line(&mut text, "all runs of all campaigns", Way::ALL.map(|way| self.total(way).to_string()));
-        f.write_str(&text)?;
-        let uniform = self.total(Way::Seeds(Strategy::Uniform));
-        let mix = self.total(Way::Seeds(Strategy::default()));
+        let (uniform, mix) = (self.total(Way::PLAINEST), self.total(Way::DEFAULT));
         let percent = (u128::from(mix) * 100).checked_div(u128::from(uniform)).unwrap_or(100);
         let verdict = if self.is_default_no_slower() { "no slower" } else { "slower" };
         writeln!(
@@ -176,10 +234,9 @@ impl fmt::Display for Comparison {
 }
 
 /// One row: a name and its cells.
-fn line(text: &mut String, name: &str, cells: [String; Way::ALL.len()]) {
-    let cells: String = cells.iter().map(|cell| format!(" {cell:>8}")).collect();
-    // Writing to a String cannot fail.
-    let _ = writeln!(text, "{name:<32}{cells}");
+fn line(name: &str, cells: impl Iterator<Item = String>) -> String {
+    let cells: String = cells.map(|cell| format!(" {cell:>8}")).collect();
+    format!("{name:<32}{cells}\n")
 }
 
 #[cfg(test)]
@@ -188,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_median_is_the_lower_middle_and_says_where_nothing_was_found() {
-        let mut table = Comparison::new(4, 10);
+        let mut table = Comparison::new(Way::ALL.to_vec(), 4, 10);
         let row = |name: &str, mix: u64| {
             let runs = [vec![1, 2, 3, 11], vec![1, 11, 11, 11], vec![11; 4], vec![mix; 4], vec![]];
             let times = runs.clone().map(|runs| runs.into_iter().map(Duration::from_secs).collect());
@@ -211,5 +268,31 @@ mod tests {
             table.to_string().ends_with("is slower than uniform: 36 runs against 34, 105 %\n"),
             "{table}"
         );
+    }
+
+    #[test]
+    fn a_table_of_some_ways_has_their_columns_and_a_verdict_only_of_both() {
+        let mut row = Row::new("one");
+        for (runs, secs) in [(Some(7), 2), (None, 3), (Some(2), 1)] {
+            row.add(Way::DEFAULT, runs, 9, Duration::from_secs(secs));
+        }
+        assert_eq!(row.runs[Way::DEFAULT.place()], [2, 7, 10]);
+        let table = Comparison { rows: vec![row], ..Comparison::new(vec![Way::DEFAULT], 3, 9) };
+        let lines: Vec<_> = table.to_string().lines().map(str::to_owned).collect();
+        assert_eq!(lines.len(), 4, "{table}");
+        assert_eq!(lines[1].split_whitespace().collect::<Vec<_>>(), ["mix"]);
+        assert!(table.seconds().contains("2.000\n") && !table.has_verdict(), "{}", table.seconds());
+        let campaigns = Comparison::new(vec![Way::Cover, Way::PLAINEST], 2, 9);
+        let campaigns: Vec<_> = campaigns.each_campaign().map(|(way, _)| way).collect();
+        assert_eq!(campaigns, [Way::Cover, Way::Cover, Way::PLAINEST, Way::PLAINEST]);
+    }
+
+    #[test]
+    fn words_of_ways_read_back() {
+        for way in Way::ALL {
+            assert_eq!(Way::parse(&way.to_string()), Ok(way));
+        }
+        assert_eq!(Way::parse("all"), Err("allowed: one of uniform, pct, swarm, mix, cover".to_owned()));
+        assert_eq!(Way::DEFAULT, Way::Seeds(Strategy::default()));
     }
 }

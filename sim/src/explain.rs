@@ -25,6 +25,14 @@ pub struct Mark {
     pub samples: u64,
 }
 
+impl Mark {
+    /// The share of the samples that failed, in thousandths.
+    fn per_mille(&self) -> i64 {
+        let share = (self.failed * 1_000).checked_div(self.samples).unwrap_or(0);
+        i64::try_from(share).unwrap_or(i64::MAX)
+    }
+}
+
 /// A run that passes and is the same as the failing one for as long as was found.
 #[derive(Debug, Clone)]
 pub struct Passing {
@@ -59,6 +67,23 @@ impl Explained {
     pub fn certain_from(&self) -> Option<&Mark> {
         let uncertain = self.curve.iter().rposition(|mark| mark.failed < mark.samples);
         self.curve.get(uncertain.map_or(0, |at| at + 1))
+    }
+
+    /// The point at which the share of samples that fail rises the most beyond that of every point before it, and the
+    /// highest of those; none where it never does.
+    #[must_use]
+    pub fn greatest_step(&self) -> Option<(&Mark, &Mark)> {
+        let (mut highest, rest) = self.curve.split_first()?;
+        let mut greatest: Option<(&Mark, &Mark)> = None;
+        let rise = |(one, other): (&Mark, &Mark)| other.per_mille() - one.per_mille();
+        for mark in rest {
+            let step = (highest, mark);
+            if rise(step) > greatest.map_or(0, rise) {
+                greatest = Some(step);
+            }
+            highest = if rise(step) > 0 { mark } else { highest };
+        }
+        greatest
     }
 }
 
@@ -179,5 +204,19 @@ mod tests {
         assert_eq!(marks(3), [0, 1, 2, 3]);
         let many = marks(1_000);
         assert_eq!((many.len(), many.first(), many.last()), (MARKS_MAX, Some(&0), Some(&1_000)));
+    }
+
+    #[test]
+    fn the_greatest_step_is_where_more_fail_than_at_any_point_before() {
+        let step = |failed: &[u64]| {
+            let mark =
+                |(kept, failed): (usize, &u64)| Mark { kept, last: None, failed: *failed, samples: 40 };
+            let curve = failed.iter().enumerate().map(mark).collect();
+            let explained = Explained { property: "x", curve, points: 0, is_whole: true, passing: None };
+            explained.greatest_step().map(|(one, other)| (one.kept, other.kept))
+        };
+        assert_eq!(step(&[20, 9, 27, 16, 38, 40]), Some((2, 4)), "not from 16 up");
+        assert_eq!(step(&[1, 2, 3]), Some((0, 1)), "the first one of equals");
+        assert_eq!((step(&[5, 5, 3]), step(&[40]), step(&[])), (None, None, None));
     }
 }

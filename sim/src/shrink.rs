@@ -4,6 +4,7 @@
 //!
 //! Simulations run on this thread, one after the other; the result depends on the failure alone.
 
+mod anew;
 mod candidate;
 mod deviations;
 mod file;
@@ -96,9 +97,9 @@ pub fn shrink_while(
         return None;
     }
     let before = report.deviations.len();
-    while hunt.round() && !hunt.is_spent() {}
+    hunt.rounds();
     if !hunt.is_spent() && needle::search(&mut hunt, shrinking_max) {
-        while hunt.round() && !hunt.is_spent() {}
+        hunt.rounds();
     }
     let is_done = !hunt.is_spent();
     let freedom = freedom::measure(&mut hunt, runs_max);
@@ -130,6 +131,16 @@ struct Hunt<'a> {
 }
 
 impl Hunt<'_> {
+    /// Tries everything again and again, until nothing becomes smaller.
+    fn rounds(&mut self) {
+        loop {
+            while self.round() && !self.is_spent() {}
+            if self.is_spent() || !anew::search(self) {
+                return;
+            }
+        }
+    }
+
     /// Tries everything once; returns whether anything became smaller.
     fn round(&mut self) -> bool {
         let before = self.best.clone();

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use crate::scenario::{Flaw, Scenario};
 use crate::scene::Report;
 use crate::shrink::{self, Shrunk};
-use crate::twin;
+use crate::strategy::{Strategist, Strategy};
 
 pub use field::FIELD;
 pub use rows::{ROWS, Row};
@@ -90,8 +90,19 @@ pub fn hunt_while(
     seeds: u64,
     goes_on: &dyn Fn() -> bool,
 ) -> Option<Report> {
+    hunt_by(&Strategist::new(Rc::clone(planted), Strategy::Uniform), start, seeds, goes_on)
+}
+
+/// As [`hunt_while`], by any strategy.
+#[must_use]
+pub fn hunt_by(
+    strategist: &Strategist,
+    start: u64,
+    seeds: u64,
+    goes_on: &dyn Fn() -> bool,
+) -> Option<Report> {
     let seeds = (start..start.saturating_add(seeds)).take_while(|_| goes_on());
-    seeds.map(|seed| twin::run(planted, seed, false)).find(|report| !report.has_passed())
+    seeds.map(|seed| strategist.run(seed, false)).find(|report| !report.has_passed())
 }
 
 /// What was found, made small; where it is not to go on, as small as it is by then.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use ackward_sim::choice::Deviation;
 use ackward_sim::coverage::corpus::{self, Entry};
 use ackward_sim::coverage::{Failed, Fuzzer, Step, Trial, smallest};
-use ackward_sim::detection::Comparison;
+use ackward_sim::detection::{Comparison, Way};
 use ackward_sim::scenario::{Flaw, Scenario};
 use ackward_sim::shrink::shrink;
 use ackward_sim::strategy::{Strategist, Strategy};
@@ -187,7 +187,7 @@ fn values_of_another_scenario_are_plain() {
 #[test]
 fn the_table_of_strategies() {
     let _alone = common::alone();
-    let mut table = Comparison::new(3, 60);
+    let mut table = Comparison::new(Way::ALL.to_vec(), 3, 60);
     let hard = [Flaw::FinishAtTheLeasesEnd, Flaw::RenewalIgnoresTheToken];
     let easy = [Flaw::DeferredBegin, Flaw::LateExpiry, Flaw::RedriveResetsTheToken, Flaw::ResendsByItself];
     for flaw in hard.into_iter().chain(easy) {

@@ -2,7 +2,6 @@
 
 mod common;
 
-use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::rc::Rc;
 
@@ -10,24 +9,9 @@ use ackward::port::{Listener, Network, Stream};
 use ackward_sim::choice::{Chooser, Kind, Nothing, Probabilities, Random};
 use ackward_sim::computer::{Context, End, ProcessSpec, Simulation, SimulationOptions};
 use common::alone;
+use common::meet::Seen;
 use futures_util::future::{Either, select};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-/// What the two sides saw, line by line.
-type Seen = Rc<RefCell<Vec<String>>>;
-
-async fn echo(context: Context) {
-    let mut listener = context.listen("far:7000").await.expect("the port is free");
-    loop {
-        let Ok((mut stream, _)) = listener.accept().await else { return };
-        let mut bytes = [0; 64];
-        while let Ok(len) = stream.read(&mut bytes).await {
-            if len == 0 || stream.write_all(&bytes[..len]).await.is_err() {
-                break;
-            }
-        }
-    }
-}
 
 /// Sends `hello`, ends its direction, and reads to the end.
 async fn greet(context: Context, seen: Seen) {
@@ -48,16 +32,7 @@ async fn greet(context: Context, seen: Seen) {
 
 fn meet(chooser: impl Chooser + 'static) -> (End, Vec<String>) {
     let options = SimulationOptions { limit_us: 20_000_000, ..SimulationOptions::default() };
-    let mut simulation = Simulation::new(options, chooser);
-    let (near, far) = (simulation.machine("near"), simulation.machine("far"));
-    let seen = Seen::default();
-    let told = Rc::clone(&seen);
-    simulation.process(ProcessSpec::new("echo", far), echo);
-    simulation.process(ProcessSpec::new("greeter", near), move |context| greet(context, Rc::clone(&told)));
-    let hit_limit = simulation.run_until(|| false);
-    let end = simulation.finish(hit_limit);
-    let seen = seen.borrow().clone();
-    (end, seen)
+    common::meet::meet(Simulation::new(options, chooser), greet)
 }
 
 #[test]

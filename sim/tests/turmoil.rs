@@ -3,12 +3,11 @@
 
 mod common;
 
-use std::cell::RefCell;
 use std::path::Path;
 use std::process::Command;
 use std::rc::Rc;
 
-use ackward::port::{Listener, Network};
+use ackward::port::Network;
 use ackward::rules::Event;
 use ackward::shell::{SendError, Sender};
 use ackward::storage::{Inbox, OpenOptions, Queue, StorageError, Store};
@@ -21,6 +20,7 @@ use ackward_sim::scenario::{Net, Scenario};
 use ackward_sim::scene::{self, Real, Stage, System};
 use ackward_sim::zoo::FIELD;
 use common::alone;
+use common::meet::{Seen, echo, echo_at};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Seeds of each scenario here; CI fuzzes more of them.
@@ -173,9 +173,6 @@ fn a_panic_in_a_task_is_reported() {
     assert!(report.final_state.contains("panicked: no cake today"), "{}", report.final_state);
 }
 
-/// What the two sides saw, line by line.
-type Seen = Rc<RefCell<Vec<String>>>;
-
 /// Answers once, where a process writes in this role.
 struct Once {
     role: Role,
@@ -206,24 +203,6 @@ fn on_hosts(chooser: impl Chooser + 'static) -> Simulation {
     )
 }
 
-/// Echoes what each connection says, one connection after the other.
-async fn echo(context: Context) {
-    echo_at("far:7000", context).await;
-}
-
-async fn echo_at(address: &str, context: Context) {
-    let mut listener = context.listen(address).await.expect("the port is free");
-    loop {
-        let Ok((mut stream, _)) = listener.accept().await else { return };
-        let mut bytes = [0; 64];
-        while let Ok(len @ 1..) = stream.read(&mut bytes).await {
-            if stream.write_all(&bytes[..len]).await.is_err() {
-                break;
-            }
-        }
-    }
-}
-
 /// Two exchanges on one connection, and what becomes of them by when, in ms.
 async fn greet(context: Context, seen: Seen) {
     greet_at("far:7000", context, seen).await;
@@ -251,16 +230,7 @@ async fn greet_at(address: &str, context: Context, seen: Seen) {
 }
 
 fn meet(chooser: impl Chooser + 'static) -> (End, Vec<String>) {
-    let mut simulation = on_hosts(chooser);
-    let (near, far) = (simulation.machine("near"), simulation.machine("far"));
-    let seen = Seen::default();
-    let told = Rc::clone(&seen);
-    simulation.process(ProcessSpec::new("echo", far), echo);
-    simulation.process(ProcessSpec::new("greeter", near), move |context| greet(context, Rc::clone(&told)));
-    let hit_limit = simulation.run_until(|| false);
-    let end = simulation.finish(hit_limit);
-    let seen = seen.borrow().clone();
-    (end, seen)
+    common::meet::meet(on_hosts(chooser), greet)
 }
 
 #[test]

@@ -25,24 +25,10 @@ pub fn say(line: impl Display) {
 }
 
 /// A number of things: "1 job", "2 jobs".
-pub fn counted(number: impl Into<Count>, thing: &str) -> String {
-    let Count(number) = number.into();
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
-}
-
-/// How many there are.
-pub struct Count(u64);
-
-impl From<u64> for Count {
-    fn from(number: u64) -> Self {
-        Self(number)
-    }
-}
-
-impl From<usize> for Count {
-    fn from(number: usize) -> Self {
-        Self(number as u64)
-    }
+pub fn counted(number: impl Display, thing: &str) -> String {
+    let number = number.to_string();
+    let plural = if number == "1" { "" } else { "s" };
+    format!("{number} {thing}{plural}")
 }
 
 /// Flushes, and tells whether everything was written or nobody wanted it.

@@ -1,15 +1,30 @@
-//! The arguments of every command, and its help.
+//! The commands and their help; their arguments are in a file each.
+
+mod explain;
+mod explore;
+mod fuzz;
+mod import;
+mod run;
+mod shared;
+mod shrink;
+mod strategies;
+mod verify;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use ackward_sim::findability::HitRate;
-use ackward_sim::scenario::Net;
-use ackward_sim::strategy::Strategy;
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
-use super::{SEED_MAX, ci, merge, schema, strategies, text, zoo};
+use super::{merge, schema, text, zoo};
+
+pub(super) use explain::ExplainArgs;
+pub(super) use explore::ExploreArgs;
+pub(super) use fuzz::FuzzArgs;
+pub(super) use import::ImportArgs;
+pub(super) use run::RunArgs;
+pub(super) use shrink::ShrinkArgs;
+pub(super) use strategies::StrategiesArgs;
+pub(super) use verify::VerifyArgs;
 
 /// Replays any race, crash or lost ACK in the lease queue from a seed.
 ///
@@ -154,8 +169,9 @@ Example:
     ///
     /// Results depend on the arguments alone; how long it took goes to standard error, and into a table of its own with
     /// --seconds.
-    #[command(after_help = "Example:
-  cargo sim strategies --campaigns 20 --seconds")]
+    #[command(after_help = "Examples:
+  cargo sim strategies --campaigns 20 --seconds
+  cargo sim strategies --ways uniform,mix --strict")]
     Strategies(StrategiesArgs),
     /// Prints a completion script for a shell.
     #[command(after_help = "Example:
@@ -167,225 +183,4 @@ Example:
     /// Answers requests of the fuzzing process on standard input.
     #[command(hide = true)]
     Child,
-}
-
-#[derive(Args)]
-pub(super) struct RunArgs {
-    /// The scenario file.
-    pub(super) file: PathBuf,
-    /// The seed, 0 to 2^63-1.
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
-    pub(super) seed: u64,
-    /// Also list every call into the operating system with its point's name.
-    #[arg(long)]
-    pub(super) trace: bool,
-    /// Print one JSON object instead.
-    #[arg(long)]
-    pub(super) json: bool,
-    #[command(flatten)]
-    pub(super) after: AfterArgs,
-    #[command(flatten)]
-    pub(super) how: HowArgs,
-}
-
-#[derive(Args)]
-pub(super) struct ExploreArgs {
-    /// The scenario file; its probabilities do not matter.
-    pub(super) file: PathBuf,
-    /// How many deviations a run has at most, 0 to 8.
-    #[arg(long, value_name = "K", default_value_t = 1, value_parser = text::whole(0, 8))]
-    pub(super) depth: u64,
-    /// These kinds of deviations, separated by commas, or all; else kills, power cuts, errors, preemptions, lost and
-    /// late messages.
-    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = text::kind)]
-    pub(super) kinds: Vec<String>,
-    /// Leave nothing out, not even what another run stands for.
-    #[arg(long)]
-    pub(super) unpruned: bool,
-    /// Also print the final states.
-    #[arg(long)]
-    pub(super) states: bool,
-    /// Seeds jitter and SQLite's own random numbers, 0 to 2^63-1.
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
-    pub(super) seed: u64,
-    /// How many processes run at a time, 1 to 256; else one a core. Results do not depend on it.
-    #[arg(long, value_name = "N", value_parser = text::whole(1, 256))]
-    pub(super) jobs: Option<u64>,
-    /// Print one JSON object instead.
-    #[arg(long)]
-    pub(super) json: bool,
-    #[command(flatten)]
-    pub(super) after: AfterArgs,
-}
-
-#[derive(Args)]
-pub(super) struct ShrinkArgs {
-    /// The scenario file.
-    pub(super) file: PathBuf,
-    /// The seed that fails, 0 to 2^63-1.
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
-    pub(super) seed: u64,
-    /// The file to write (*.toml), or its folder, or - for standard output.
-    #[arg(long, value_name = "PATH")]
-    pub(super) out: Option<PathBuf>,
-    /// How many runs it may take at most, 1 to 1000000. Default 9400.
-    #[arg(long, value_name = "N", value_parser = text::whole(1, 1_000_000))]
-    pub(super) runs: Option<u64>,
-    #[command(flatten)]
-    pub(super) how: HowArgs,
-}
-
-#[derive(Args)]
-pub(super) struct ExplainArgs {
-    /// The scenario file.
-    pub(super) file: PathBuf,
-    /// The seed that fails, 0 to 2^63-1.
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
-    pub(super) seed: u64,
-    /// How often the rest of the run is drawn anew at each point, 1 to 10000.
-    #[arg(long, value_name = "N", default_value_t = 40, value_parser = text::whole(1, 10_000))]
-    pub(super) samples: u64,
-    /// Print one JSON object instead.
-    #[arg(long)]
-    pub(super) json: bool,
-    #[command(flatten)]
-    pub(super) how: HowArgs,
-}
-
-#[derive(Args)]
-pub(super) struct VerifyArgs {
-    /// The scenario file.
-    pub(super) file: PathBuf,
-    /// The share of seeds that failed before the fix, as the failure's report states it: 3/1000, 0.3% or 0.003.
-    #[arg(long, value_name = "RATE", value_parser = HitRate::parse)]
-    pub(super) was: HitRate,
-    /// How sure to be, in percent, 1 to 99.
-    #[arg(long, value_name = "PERCENT", default_value_t = 99, value_parser = text::whole(1, 99))]
-    pub(super) confidence: u64,
-    /// The first seed, 0 to 2^63-1.
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
-    pub(super) start: u64,
-    /// How many processes run at a time, 1 to 256; else one a core.
-    #[arg(long, value_name = "N", value_parser = text::whole(1, 256))]
-    pub(super) jobs: Option<u64>,
-    #[command(flatten)]
-    pub(super) how: HowArgs,
-}
-
-#[derive(Args)]
-pub(super) struct StrategiesArgs {
-    /// How many campaigns for each mistake and strategy, each with other seeds, 1 to 1000.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = text::whole(1, 1_000))]
-    pub(super) campaigns: u64,
-    /// How many runs a campaign has at most, 1 to 1000000.
-    #[arg(long, value_name = "N", default_value_t = 500, value_parser = text::whole(1, 1_000_000))]
-    pub(super) runs: u64,
-    /// Only these mistakes, as a scenario's `system` names them, separated by commas.
-    #[arg(long, value_name = "WORDS", value_delimiter = ',', value_parser = strategies::flaw)]
-    pub(super) only: Vec<String>,
-    /// Print the median seconds as well: they differ from one time to the next.
-    #[arg(long)]
-    pub(super) seconds: bool,
-    /// Exit with 1 where the default strategy takes more runs than uniform, all mistakes together.
-    #[arg(long)]
-    pub(super) strict: bool,
-    /// Print one JSON object instead.
-    #[arg(long)]
-    pub(super) json: bool,
-}
-
-#[derive(Args)]
-pub(super) struct ImportArgs {
-    /// The event logs, of one or several workers.
-    #[arg(required = true, value_name = "FILE")]
-    pub(super) files: Vec<PathBuf>,
-    /// The scenario file to write (*.toml), or - for standard output; else the first log's name in this folder,
-    /// where no file has it yet.
-    #[arg(long, value_name = "PATH")]
-    pub(super) out: Option<PathBuf>,
-    /// The first seed, 0 to 2^63-1.
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
-    pub(super) start: u64,
-    /// How many seeds at most, 1 to 1000000.
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = text::whole(1, 1_000_000))]
-    pub(super) seeds: u64,
-    /// Print one JSON object instead.
-    #[arg(long)]
-    pub(super) json: bool,
-}
-
-#[derive(Args, Default)]
-pub(super) struct FuzzArgs {
-    /// The scenario files; without any, all of the scenario folder.
-    #[arg(value_name = "FILE")]
-    pub(super) files: Vec<PathBuf>,
-    /// How many seeds of each scenario, 1 to 1000000000.
-    #[arg(long, value_name = "N", conflicts_with = "time", value_parser = text::whole(1, 1_000_000_000))]
-    pub(super) seeds: Option<u64>,
-    /// How long in all, such as 500ms, 60s or 5m; split evenly over the scenarios. Default 20s.
-    #[arg(long, value_name = "TIME", value_parser = text::parse_duration)]
-    pub(super) time: Option<Duration>,
-    /// The first seed, 0 to 2^63-1. Default 1.
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = text::whole(0, SEED_MAX))]
-    pub(super) start: Option<u64>,
-    /// How many processes run at a time, 1 to 256; else one a core. Results do not depend on it.
-    #[arg(long, value_name = "N", value_parser = text::whole(1, 256))]
-    pub(super) jobs: Option<u64>,
-    /// Print one JSON object instead; timings are apart, under `timings`.
-    #[arg(long)]
-    pub(super) json: bool,
-    #[command(flatten)]
-    pub(super) after: AfterArgs,
-    #[command(flatten)]
-    pub(super) how: HowArgs,
-    /// The share of seeds, 0 to 1, that is run again in the same process and in a fresh one. Default 0.01.
-    #[arg(long, value_name = "SHARE", value_parser = text::share)]
-    pub(super) xray: Option<f64>,
-    /// Fail where a kind of fault that is switched on never had an effect.
-    #[arg(long)]
-    pub(super) strict: bool,
-    /// Print all columns of the table: distinct runs, simulated time, faults, what was reached.
-    #[arg(long, conflicts_with = "json")]
-    pub(super) details: bool,
-    #[command(flatten)]
-    pub(super) ci: ci::CiArgs,
-    /// Keep the deviation lists that reach new behaviour and change those: one scenario, one process. --seeds counts
-    /// runs; it ends at the first failure. Numbers that the scenario lets vary are changed as well; without --cover
-    /// they are as the file has them.
-    #[arg(long, conflicts_with_all = ["jobs", "xray", "strict", "details", "shard", "seed_from", "max_failures",
-        "resume", "bundles", "report", "junit"])]
-    pub(super) cover: bool,
-    /// The corpus of --cover: a folder with one file per list. Of several all are read and the first is written to.
-    #[arg(long, value_name = "DIR", requires = "cover")]
-    pub(super) corpus: Vec<PathBuf>,
-    /// With --cover: stop when N runs in a row reached nothing new, 1 to 1000000000.
-    #[arg(long, value_name = "N", requires = "cover", value_parser = text::whole(1, 1_000_000_000))]
-    pub(super) plateau: Option<u64>,
-    /// With --cover and --corpus: do not fuzz, keep a smallest set of the corpus with the same coverage, in the first
-    /// folder. It stands alone, without --time, --seeds and --plateau: each list is run once.
-    #[arg(long, requires = "cover")]
-    pub(super) minimise: bool,
-}
-
-/// How a seed is run.
-#[derive(Args, Clone, Copy, Default)]
-pub(super) struct HowArgs {
-    /// What carries the connections, built-in or turmoil; else what the scenario says. What a scenario expects to be
-    /// reached now and then is judged on its own net only.
-    #[arg(long, value_name = "NET", value_parser = text::net())]
-    pub(super) net: Option<Net>,
-    /// How a seed becomes answers: uniform, pct, swarm or mix. Default mix.
-    #[arg(long, value_name = "STRATEGY", value_parser = Strategy::parse)]
-    pub(super) strategy: Option<Strategy>,
-}
-
-/// What is done about a failure.
-#[derive(Args, Default)]
-pub(super) struct AfterArgs {
-    /// Do not shrink a failing run.
-    #[arg(long)]
-    pub(super) no_shrink: bool,
-    /// Where shrunk failures are written: a file (*.toml) or a folder; else regressions/ beside the scenario.
-    #[arg(long, value_name = "PATH", conflicts_with = "no_shrink")]
-    pub(super) out: Option<PathBuf>,
 }

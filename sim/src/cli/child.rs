@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use ackward_sim::campaign::{self, Share, Tally};
 use ackward_sim::computer::Recording;
+use ackward_sim::detection::Way;
 use ackward_sim::explore::{self, Explored, Options, Path};
-use ackward_sim::scenario::{Net, Scenario};
+use ackward_sim::scenario::{Flaw, Net, Scenario};
 use ackward_sim::strategy::{Strategist, Strategy};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,8 @@ pub(crate) enum Work {
     Paths { paths: Vec<Path>, options: Options },
     /// Everything with one more deviation than a path.
     Expand { path: Path, remaining: u32, options: Options },
+    /// How many runs a way takes to find a mistake that is planted in the scenario, by its word.
+    Detect { flaw: String, way: Way, start: u64, runs_max: u64 },
 }
 
 /// What came of them.
@@ -53,6 +56,8 @@ enum Answer {
     /// With the paths that may be expanded next, where any are to be.
     Explored(Box<Explored>, Vec<Path>),
     Story(Vec<Told>),
+    /// Runs, none where they were not enough, and how long they took.
+    Detected(Option<u64>, Duration),
     /// The simulator panicked; the process ends.
     Panicked(String),
 }
@@ -129,6 +134,14 @@ impl Child {
     pub(crate) fn explore(&mut self, entry: &Entry, work: Work) -> Result<(Explored, Vec<Path>), String> {
         match self.ask(entry, work)? {
             Answer::Explored(explored, paths) => Ok((*explored, paths)),
+            _ => Err("a child process answered something else".to_owned()),
+        }
+    }
+
+    /// Looks for a planted mistake; how many runs that took, none where they were not enough, and how long.
+    pub(crate) fn detect(&mut self, entry: &Entry, work: Work) -> Result<(Option<u64>, Duration), String> {
+        match self.ask(entry, work)? {
+            Answer::Detected(runs, took) => Ok((runs, took)),
             _ => Err("a child process answered something else".to_owned()),
         }
     }
@@ -211,6 +224,12 @@ fn answer(strategist: &Strategist, work: Work) -> Answer {
         Work::Expand { path, remaining, options } => {
             let (explored, paths) = explore::expand(scenario, &path, remaining, &options);
             Answer::Explored(Box::new(explored), if remaining > 0 { paths } else { Vec::new() })
+        }
+        Work::Detect { flaw, way, start, runs_max } => {
+            let began = Instant::now();
+            let system = Flaw::parse(&flaw).unwrap_or_default();
+            let planted = Rc::new(Scenario { system, ..Scenario::clone(scenario) });
+            Answer::Detected(way.runs(&planted, start, runs_max), began.elapsed())
         }
     }
 }

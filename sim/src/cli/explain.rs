@@ -39,35 +39,32 @@ pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<Exit> {
     let told = match &explained {
         explained if args.json => to_json(&mut output, &entry, &report, explained.as_ref()),
         None => writeln!(output, "{}: seed {} holds, there is nothing to explain", entry.path, args.seed),
-        Some(explained) => tell(&mut output, &entry, &report, explained),
+        Some(explained) => tell(&mut output, &entry, &report, explained, args.samples),
     };
     unless_closed(told.and_then(|()| output.flush()).map_err(Into::into))?;
     Ok(interrupt.or(if explained.is_some() { Exit::Failed } else { Exit::Held }))
 }
 
-fn tell(output: &mut impl Write, entry: &Entry, report: &Report, explained: &Explained) -> io::Result<()> {
+fn tell(
+    output: &mut impl Write,
+    entry: &Entry,
+    report: &Report,
+    explained: &Explained,
+    samples: u64,
+) -> io::Result<()> {
     writeln!(output, "{}: seed {} breaks {}", entry.path, report.seed, explained.property)?;
-    writeln!(output, "\nHow likely that is when everything is drawn anew after each of its deviations:\n")?;
+    let deviations = count(report.deviations.len() as u64, "deviation");
+    writeln!(
+        output,
+        "\nIt has {deviations}. How many of {samples} runs break the same that keep those down to a line"
+    )?;
+    writeln!(output, "and draw everything after it anew, from other seeds:\n")?;
     for mark in &explained.curve {
         let last = mark.last.as_ref().map_or("the beginning".to_owned(), ToString::to_string);
         writeln!(output, "{:>4} % {:<20} {last}", percent(mark), bar(mark))?;
     }
     writeln!(output)?;
-    match explained.certain_from() {
-        _ if !explained.is_whole => {
-            let points = explained.points;
-            let reached = explained.curve.len();
-            writeln!(
-                output,
-                "interrupted at point {reached} of {points}: where it becomes certain is not known"
-            )?;
-        }
-        Some(Mark { last: Some(last), .. }) => {
-            writeln!(output, "certain from here on: {last}\n  {}", last.in_words())?;
-        }
-        Some(_) => writeln!(output, "certain from the beginning")?,
-        None => writeln!(output, "never certain before it happens")?,
-    }
+    conclude(output, explained)?;
     if let Some(Passing { kept, same_events, fails, passes }) = &explained.passing {
         writeln!(
             output,
@@ -79,6 +76,52 @@ fn tell(output: &mut impl Write, entry: &Entry, report: &Report, explained: &Exp
         writeln!(output, "  the passing run: {}", shown(passes.as_ref()))?;
     }
     writeln!(output, "{}", entry.replay(report.seed))
+}
+
+/// What the curve says.
+fn conclude(output: &mut impl Write, explained: &Explained) -> io::Result<()> {
+    if !explained.is_whole {
+        let (points, reached) = (explained.points, explained.curve.len());
+        return writeln!(
+            output,
+            "interrupted at point {reached} of {points}: where it becomes certain is not known"
+        );
+    }
+    match (explained.certain_from(), explained.curve.last()) {
+        (Some(mark), _) => match &mark.last {
+            Some(last) => {
+                writeln!(output, "Certain from here on, {} of these runs fail: {last}", of(mark))?;
+                return writeln!(output, "  {}", last.in_words());
+            }
+            None => {
+                return writeln!(output, "Certain from the beginning: {} fail, whatever is drawn.", of(mark));
+            }
+        },
+        (None, Some(mark)) => {
+            let pass = mark.samples - mark.failed;
+            writeln!(
+                output,
+                "Likely, never quite certain: with every deviation kept {} fail, and {pass} pass by what is drawn after\n\
+                 the last of them.",
+                of(mark)
+            )?;
+        }
+        (None, None) => return Ok(()),
+    }
+    let Some((before, after)) = explained.greatest_step() else { return Ok(()) };
+    let Some(last) = &after.last else { return Ok(()) };
+    writeln!(
+        output,
+        "The greatest step beyond all points before, from {} to {}: {last}\n  {}",
+        of(before),
+        of(after),
+        last.in_words()
+    )
+}
+
+/// `38 of 40`.
+fn of(mark: &Mark) -> String {
+    format!("{} of {}", mark.failed, mark.samples)
 }
 
 fn percent(mark: &Mark) -> u64 {

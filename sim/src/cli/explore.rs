@@ -1,20 +1,18 @@
 //! `cargo sim explore`: every run with at most K deviations, in child processes, level by level.
 
-use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::rc::Rc;
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use ackward_sim::choice::Kind;
 use ackward_sim::explore::{self, Explored, Failed, Options, Path};
-use anyhow::bail;
 use serde::Serialize;
 
-use super::child::{Child, Work};
+use super::child::Work;
+use super::crew::Crew;
 use super::folder::Entry;
 use super::interrupt::Interrupt;
-use super::pool::Watch;
 use super::progress::Progress;
 use super::shrink::automatic;
 use super::text::{ALL, count, grouped, shell_word};
@@ -100,7 +98,7 @@ fn search(
     interrupt: &Interrupt,
 ) -> anyhow::Result<Search> {
     let depth = u32::try_from(args.depth).unwrap_or(u32::MAX);
-    let mut places: Vec<Option<Child>> = (0..jobs(args.jobs)).map(|_| None).collect();
+    let mut crew = Crew::new(jobs(args.jobs), interrupt.clone());
     let mut search = Search { is_complete: true, ..Search::default() };
     let mut level = vec![Path::new()];
     let mut known = 0;
@@ -108,7 +106,7 @@ fn search(
         let (tasks, pruned) = tasks(entry, &level, at, depth, options)?;
         let has_next = at < depth;
         let parts = tasks.len() as u64;
-        let done = run_level(entry, tasks, &mut places, at, !args.json, interrupt)?;
+        let done = run_level(entry, tasks, &mut crew, at, !args.json)?;
         let parts_left = parts - done.finished;
         search.explored.merge(done.explored);
         search.explored.pruned += pruned;
@@ -174,97 +172,49 @@ struct Done {
     finished: u64,
 }
 
-struct Shared<'a> {
-    entry: &'a Entry,
-    tasks: Mutex<VecDeque<(usize, Work)>>,
-    done: Mutex<Done>,
-    progress: &'a Progress,
-    depth: u32,
-    watch: Watch,
-    interrupt: &'a Interrupt,
-}
-
 fn run_level(
     entry: &Entry,
     tasks: Vec<Work>,
-    places: &mut [Option<Child>],
+    crew: &mut Crew,
     depth: u32,
     shows: bool,
-    interrupt: &Interrupt,
 ) -> anyhow::Result<Done> {
     let progress = Progress::new(tasks.len() as u64, Instant::now(), shows);
     let run =
         tasks.iter().flat_map(|work| if let Work::Paths { paths, .. } = work { &paths[..] } else { &[] });
-    let done = Done { run: run.cloned().collect(), ..Done::default() };
-    let tasks = tasks.into_iter().enumerate().collect();
-    let (tasks, done, watch) = (Mutex::new(tasks), Mutex::new(done), Watch::new(places.len()));
-    let shared = Shared { entry, tasks, done, progress: &progress, depth, watch, interrupt };
-    let (present, gone) = mpsc::channel();
-    std::thread::scope(|scope| {
-        let shared = &shared;
-        scope.spawn(move || shared.watch.stand(None, interrupt, &gone));
-        // The watch leaves when nobody is present any more.
-        let work = |(at, place), present: mpsc::Sender<()>| {
-            scope.spawn(move || {
-                let worked = shared.work(at, place);
-                drop(present);
-                worked
-            })
-        };
-        let places = places.iter_mut().enumerate();
-        let threads: Vec<_> = places.map(|place| work(place, present.clone())).collect();
-        drop(present);
-        threads.into_iter().try_for_each(|thread| {
-            thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a thread of the search panicked")))
-        })
-    })?;
+    let done = Mutex::new(Done { run: run.cloned().collect(), ..Done::default() });
+    let failed = |how| format!("{}: a part of depth {depth} did not end: {how}", entry.path);
+    crew.share(
+        tasks.into_iter().enumerate(),
+        |child, (_, work)| child.explore(entry, work.clone()).map_err(failed),
+        |(at, _), (explored, paths)| {
+            let (runs, finished) = lock(&done).add(at, explored, paths);
+            progress.set(finished, || format!("depth {depth}: {}", count(runs, "run")));
+        },
+        // Tasks before the first failure so far still count, those after it do not.
+        |(at, _)| lock(&done).failed_at.is_some_and(|failed| failed < *at),
+    )?;
     progress.clear();
-    let mut done = shared.done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.by_task.sort();
     done.next = std::mem::take(&mut done.by_task).into_iter().flat_map(|(_, paths)| paths).collect();
     Ok(done)
 }
 
-impl Shared<'_> {
-    fn work(&self, place_at: usize, place: &mut Option<Child>) -> anyhow::Result<()> {
-        while self.interrupt.goes_on() {
-            let Some((at, work)) = lock(&self.tasks).pop_front() else { return Ok(()) };
-            // Tasks before the first failure so far still count, those after it do not.
-            if lock(&self.done).failed_at.is_some_and(|failed| failed < at) {
-                return Ok(());
-            }
-            let mut child = match place.take() {
-                Some(child) => child,
-                None => Child::spawn()?,
-            };
-            let explored = self.watch.during(place_at, &mut child, |child| child.explore(self.entry, work));
-            match explored {
-                Ok((explored, paths)) => {
-                    *place = (!self.watch.is_over()).then_some(child);
-                    self.add(at, explored, paths);
-                }
-                Err(_) if self.watch.is_over() => break,
-                Err(how) => bail!("{}: a part of depth {} did not end: {how}", self.entry.path, self.depth),
-            }
-        }
-        Ok(())
-    }
-
-    fn add(&self, at: usize, mut explored: Explored, paths: Vec<Path>) {
-        let mut done = lock(&self.done);
+impl Done {
+    /// Adds what came of one task; tells how many runs there were so far, and how many tasks have ended.
+    fn add(&mut self, at: usize, mut explored: Explored, paths: Vec<Path>) -> (u64, u64) {
         let failure = explored.failure.take();
-        done.explored.merge(explored);
-        if failure.is_some() && done.failed_at.is_none_or(|failed| at < failed) {
-            done.failed_at = Some(at);
-            done.explored.failure = failure;
+        self.explored.merge(explored);
+        if failure.is_some() && self.failed_at.is_none_or(|failed| at < failed) {
+            self.failed_at = Some(at);
+            self.explored.failure = failure;
         }
         if !paths.is_empty() {
-            done.by_task.push((at, paths));
+            self.by_task.push((at, paths));
         }
-        done.finished += 1;
-        let (runs, finished) = (done.explored.runs, done.finished);
-        drop(done);
-        self.progress.set(finished, || format!("depth {}: {}", self.depth, count(runs, "run")));
+        self.finished += 1;
+        (self.explored.runs, self.finished)
     }
 }
 

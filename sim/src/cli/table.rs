@@ -8,9 +8,8 @@ use ackward_sim::choice::Kind;
 use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 
 use super::fuzz::Finding;
-use super::has_colour;
-use super::ranges;
 use super::text::{self, grouped, span};
+use super::{has_colour, ranges};
 
 const HEADER: [&str; 4] = ["scenario", "seeds", "seeds/s", "verdict"];
 /// What comes before the verdict's end with `--details`.
@@ -67,18 +66,27 @@ pub(crate) fn print(
     Ok(())
 }
 
+/// How many columns standard output has. None where it is no terminal, or one that does not know: it then gets what a
+/// pipe gets, of which nothing is broken in two.
+pub(crate) fn width() -> Option<u16> {
+    if !io::stdout().is_terminal() {
+        return None;
+    }
+    Table::new().width().filter(|width| *width > 0)
+}
+
 fn table(findings: &[Finding], details: bool) -> Table {
     let mut table = Table::new();
-    if io::stdout().is_terminal() {
+    let width = width();
+    if width.is_some() {
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-        // A terminal that does not know how wide it is.
-        if table.width() == Some(0) {
-            table.set_width(80);
-        }
     } else {
-        table.load_style(presets::ASCII_MARKDOWN).force_no_tty();
+        table.load_style(presets::ASCII_MARKDOWN).set_content_arrangement(ContentArrangement::Disabled);
     }
-    let folder = if io::stdout().is_terminal() { common_folder(findings) } else { PathBuf::new() };
+    if !io::stdout().is_terminal() {
+        table.force_no_tty();
+    }
+    let folder = if width.is_some() { common_folder(findings) } else { PathBuf::new() };
     let header: Vec<_> = if details { HEADER.into_iter().chain(DETAILS).collect() } else { HEADER.to_vec() };
     table.set_header(&header);
     let has_colour = has_colour();

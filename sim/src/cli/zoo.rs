@@ -1,7 +1,7 @@
 //! `cargo sim zoo`: every planted mistake, and how soon it is caught.
 
 use std::cell::Cell;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
@@ -17,6 +17,7 @@ use serde::Serialize;
 use super::folder::{Entry, find};
 use super::interrupt::Interrupt;
 use super::progress::Progress;
+use super::table::width;
 use super::text::{self, count};
 use super::{Exit, SEED_MAX, json, panics, run, unless_closed};
 
@@ -138,10 +139,7 @@ fn score(
 }
 
 fn print(output: &mut impl Write, board: &Board, args: &ZooArgs) -> io::Result<()> {
-    // A terminal that does not know how wide it is gets what a pipe gets.
-    let width =
-        if io::stdout().is_terminal() { Table::new().width().filter(|width| *width > 0) } else { None };
-    writeln!(output, "{}", table(board, width.map(usize::from)))?;
+    writeln!(output, "{}", table(board, width().map(usize::from)))?;
     let (all, starts) = (board.exhibits.len(), args.starts);
     let survivors = if board.survivors.is_empty() { "none".to_owned() } else { board.survivors.join(", ") };
     let left = match board.left {

@@ -2,21 +2,19 @@
 //! whatever implements the seam behind them is what is tested.
 
 mod failure;
-mod one_by_one;
 mod telling;
 
 use ackward::port::Fault;
 use ackward::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome as FinishOutcome, Ticket, Ttl};
 use ackward::storage::{
-    ClaimError, EnqueueError, Enqueued, FinishError, FinishOrder, Finished, LeaseQueue, Now, RedriveError,
-    Released, Renewed,
+    ClaimError, EnqueueError, Enqueued, FinishError, FinishOrder, Finished, LeaseQueue, Now, OneByOne,
+    RedriveError, Released, Renewed,
 };
 
 use super::file::{BUSY_TIMEOUT_US, Outcome};
 use super::{Milestone, with};
 use crate::model::{QueueModel, QueueOp, QueueResult};
 use failure::{Failure, batch, claim_failure, enqueued, finished, redriven, released};
-use one_by_one::OneByOne;
 use telling::tell;
 
 pub(super) use failure::blames_itself;

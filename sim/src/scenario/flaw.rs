@@ -202,6 +202,9 @@ flaws! {
     RepeatUnchecked in "stream-rogue",
     /// A repeat is acknowledged although nobody knows that its commit was synced (M9).
     RepeatUnsynced in "stream-two-on-one-store",
+    /// A commit whose BEGIN waits for a lock is given up, and where BEGIN gets it after all, nobody ends the transaction
+    /// (M5, Q5).
+    CancelledBeginStaysOpen in "field/cancelled-begin",
     /// An over-long line is split: its head is no event and is passed over, its tail is taken for a line (R37).
     OverlongLineSplit in "stream-rogue",
     /// The connection of a wait that was given up is kept and not closed (R33).

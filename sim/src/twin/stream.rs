@@ -9,15 +9,17 @@ use std::future::Future;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::computer::{Context, SimLane, SimStream, VFS_NAME};
 use crate::judge::WatchedStore;
 use crate::scenario::{Consumer, Flaw};
 use crate::scene::{PUBLISHER_ADDRESS, SimFault, Stage};
-use ackward::port::{Blocking, Clock, Fault, FaultPoint, Lane, Network};
+use ackward::port::{Blocking, Clock, Fault, FaultPoint, Injected, Lane, Network};
 use ackward::rules::{Cursor, ack_line, parse_line, parse_resync, resume_line};
-use ackward::storage::{Durability, EventStore, OpenOptions};
+use ackward::storage::{Batch, Durability, EventStore, OpenOptions};
 use futures_util::future::{Either, select};
 use tokio::io::AsyncWriteExt;
 
@@ -29,6 +31,8 @@ pub use store::StoreTwin;
 const PAUSE: Duration = Duration::from_millis(100);
 /// While it waits for a line it looks up this often.
 const TICK: Duration = Duration::from_millis(3);
+/// After this long it gives a commit up, where that is the mistake.
+const COMMIT_LIMIT: Duration = Duration::from_millis(50);
 
 /// A consumer's program.
 pub(super) async fn consume(context: Context, consumer: Rc<Consumer>, stage: Rc<Stage>) {
@@ -102,9 +106,7 @@ impl Twin {
             if makes(Flaw::AckBeforeTheCommit) {
                 acknowledge(stream, &line).await?;
             }
-            let given = [line.clone()];
-            let batch =
-                self.lane.call("consume", move |store| store.consume_lines(&given, &mut SimFault)).await;
+            let batch = self.commit(line.clone()).await?;
             if let Some(error) = batch.error {
                 return Err(io::Error::other(error));
             }
@@ -115,6 +117,25 @@ impl Twin {
         }
         stream.shutdown().await?;
         Ok(false)
+    }
+
+    /// Commits a line. Where that is the mistake, it is given up after a while, and what has not been done by then is
+    /// left undone.
+    async fn commit(&self, line: Vec<u8>) -> io::Result<Batch> {
+        let is_given_up = Arc::new(AtomicBool::new(false));
+        let mut fault = UnlessGivenUp(Arc::clone(&is_given_up));
+        let commit = self.lane.call("consume", move |store| store.consume_lines(&[line], &mut fault));
+        if !makes(Flaw::CancelledBeginStaysOpen) {
+            return Ok(commit.await);
+        }
+        let limit = Box::pin(self.context.sleep(COMMIT_LIMIT));
+        match select(Box::pin(commit), limit).await {
+            Either::Left((batch, _)) => Ok(batch),
+            Either::Right(_) => {
+                is_given_up.store(true, Ordering::SeqCst);
+                Err(io::ErrorKind::TimedOut.into())
+            }
+        }
     }
 
     /// The next line to be done.
@@ -168,6 +189,18 @@ impl Twin {
             Either::Left((result, _)) => result,
             Either::Right(_) => Err(io::ErrorKind::TimedOut.into()),
         }
+    }
+}
+
+/// Fails once whoever waits has given up.
+struct UnlessGivenUp(Arc<AtomicBool>);
+
+impl Fault for UnlessGivenUp {
+    fn at(&mut self, point: FaultPoint) -> Result<(), Injected> {
+        if self.0.load(Ordering::SeqCst) {
+            return Err(Injected("nobody waits for it any more".into()));
+        }
+        SimFault.at(point)
     }
 }
 

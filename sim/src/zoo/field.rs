@@ -43,6 +43,7 @@ pub const FIELD: &[(&str, Flaw)] = &[
     ("busy-snapshot", Flaw::StatementTriedAgain),
     ("commit-busy", Flaw::BusyCommitCountsAsDone),
     ("commit-busy-given-up", Flaw::BusyCommitIsGivenUp),
+    ("cancelled-begin", Flaw::CancelledBeginStaysOpen),
     ("busy-timeout-zero", Flaw::BusyEnqueueIsDropped),
     ("auto-rollback-masks", Flaw::RollbackHidesTheError),
     ("wal-crash", Flaw::NothingIsSynced),

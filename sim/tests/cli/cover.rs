@@ -153,6 +153,22 @@ fn strategies_print_a_table_that_ends_with_the_verdict() {
     assert!(last[5..].iter().all(|time| time.parse::<f64>().is_ok_and(|time| time > 0.0)), "{text}");
 }
 
+#[test]
+fn some_ways_are_compared_with_the_same_result_on_any_number_of_cores() {
+    let table = |jobs, ways| {
+        let args = ["strategies", "--campaigns", "3", "--runs", "20", "--only", "late-expiry,finish-by-id"];
+        let output = sim(&[&args[..], &["--ways", ways, "--strict", "--jobs", jobs]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text_of(&output.stderr));
+        text_of(&output.stdout)
+    };
+    let text = table("1", "uniform,mix");
+    assert_eq!(table("3", "mix,uniform"), text);
+    let columns: Vec<_> = text.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(columns, ["uniform", "mix"]);
+    let names: Vec<_> = text.lines().skip(2).take(2).map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(names, ["finish-by-id", "late-expiry"]);
+}
+
 /// The right value that a story states is that of the story without more deviations.
 #[test]
 fn a_story_s_right_value_is_not_judged() {

@@ -130,6 +130,8 @@ fn wrong_arguments_exit_2_and_say_what_is_allowed() {
         (&["fuzz", "x.toml", "y.toml", "--cover"], "allowed: exactly one"),
         (&["fuzz", "--cover"], "0 scenario files, allowed: exactly one"),
         (&["strategies", "--only", "x"], "allowed: one of select-outside-the-transaction"),
+        (&["strategies", "--ways", "x"], "allowed: one of uniform, pct, swarm, mix, cover"),
+        (&["strategies", "--ways", "mix,pct", "--strict"], "--ways must have both, or be left out"),
         (&["fuzz", "--jobs", "0"], "a whole number from 1 to 256"),
         (&["run", "x.toml", "--net", "turmol"], "possible values: built-in, turmoil"),
         (&["fuzz", "--net", ""], "possible values: built-in, turmoil"),

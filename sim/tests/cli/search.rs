@@ -144,11 +144,25 @@ fn an_explanation_shows_the_curve_and_the_nearest_run_that_passes() {
     let text = text_of(&explain().stdout);
     assert!(text.contains("seed 1 breaks commit-matches-model"), "{text}");
     assert!(text.contains(" the beginning\n") && text.contains("the passing run: "), "{text}");
+    // What was tried, and how many of how many failed from which point on.
+    assert!(text.contains("It has 10 deviations. How many of 10 runs break the same"), "{text}");
+    let step = text
+        .lines()
+        .find(|line| line.starts_with("The greatest step beyond all points before, from "))
+        .expect("a step");
+    assert!(
+        step.contains(" of 10 to ") && text.contains("never quite certain: with every deviation"),
+        "{text}"
+    );
     assert_eq!(text_of(&explain().stdout), text);
     let folder = folder(&[("plain.toml", PLAIN), ("late.toml", LATE)]);
     let late = sim(&["explain", folder.path().join("late.toml").to_str().unwrap(), "--samples", "2"]);
     assert_eq!(late.status.code(), Some(1));
-    assert!(text_of(&late.stdout).contains("certain from the beginning"), "{}", text_of(&late.stdout));
+    assert!(
+        text_of(&late.stdout).contains("Certain from the beginning: 2 of 2 fail, whatever"),
+        "{}",
+        text_of(&late.stdout)
+    );
     let plain = sim(&["explain", folder.path().join("plain.toml").to_str().unwrap()]);
     assert_eq!(plain.status.code(), Some(0));
     // What prints JSON prints nothing else.

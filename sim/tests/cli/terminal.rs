@@ -57,6 +57,23 @@ fn the_board_of_the_zoo_fits_a_terminal_with_all_names_whole() {
     assert!(unknown.contains("| mistake ") && unknown.contains("| found by "), "{unknown}");
 }
 
+/// Some terminals say that they have no columns: nothing is cut there, as in a pipe.
+#[test]
+fn the_table_of_a_campaign_is_whole_where_the_width_is_not_known() {
+    const LONG: &str = "scenarios/lease-runs-out-during-a-slow-send.toml";
+    let args = ["fuzz", LONG, "--seeds", "2", "--details", "--no-shrink"];
+    let row_on = |columns| {
+        let text = Terminal::start(&args, columns).show(None);
+        let table = text.rsplit(TAKEN_AWAY).next().unwrap().to_owned();
+        table.lines().find(|line| line.contains(LONG)).map(str::to_owned)
+    };
+    let row = row_on(0).expect("the scenario's line has its whole path");
+    // More than 80 columns, and the last of them is there.
+    assert!(row.len() > 120 && row.starts_with("| ") && row.trim_end().ends_with(" |"), "{row}");
+    assert_eq!(row.matches('|').count(), 9, "eight columns: {row}");
+    assert_eq!(row_on(100), None, "names are short, and broken, where room is short");
+}
+
 /// A program on a terminal of its own.
 struct Terminal {
     child: Child,

@@ -4,6 +4,7 @@
 pub mod acts;
 pub mod bench;
 pub mod cut;
+pub mod meet;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;

@@ -1,76 +1,10 @@
 //! The seam [`LeaseQueue`] as a second backend gets it: what it need not write itself makes one transaction of each
 //! job, with the same answers as [`Queue`].
 
-use ackward::rules::{Delay, Lease, Ttl};
-use ackward::storage::{FinishOrder, Now};
+use ackward::rules::{Delay, Lease};
+use ackward::storage::{FinishOrder, OneByOne};
 
 use super::*;
-
-/// A backend with the six operations that every one must have.
-struct Plain(Queue);
-
-impl LeaseQueue for Plain {
-    fn enqueue(
-        &mut self,
-        event: &Event,
-        now: Millis,
-        ttl: Ttl,
-        max: Attempts,
-    ) -> Result<Enqueued, EnqueueError> {
-        self.0.enqueue(event, now, ttl, max)
-    }
-
-    fn claim_at(
-        &mut self,
-        owner: &Name,
-        now: Now<'_>,
-        lease: Lease,
-        fault: &mut dyn Fault,
-    ) -> Result<Option<Ticket>, ClaimError> {
-        self.0.claim_at(owner, now, lease, fault)
-    }
-
-    fn finish(
-        &mut self,
-        ticket: &Ticket,
-        outcome: Outcome,
-        now: Millis,
-        delay: Delay,
-        fault: &mut dyn Fault,
-    ) -> Result<Finished, FinishError> {
-        self.0.finish(ticket, outcome, now, delay, fault)
-    }
-
-    fn redrive(
-        &mut self,
-        id: &Name,
-        now: Millis,
-        ttl: Ttl,
-        note: &Name,
-        fault: &mut dyn Fault,
-    ) -> Result<(), RedriveError> {
-        self.0.redrive(id, now, ttl, note, fault)
-    }
-
-    fn renew(
-        &mut self,
-        ticket: &Ticket,
-        now: Now<'_>,
-        lease: Lease,
-        fault: &mut dyn Fault,
-    ) -> Result<Renewed, ClaimError> {
-        self.0.renew(ticket, now, lease, fault)
-    }
-
-    fn release(
-        &mut self,
-        ticket: &Ticket,
-        now: Millis,
-        fault: &mut dyn Fault,
-    ) -> Result<Released, FinishError> {
-        self.0.release(ticket, now, fault)
-    }
-}
 
 /// Three jobs through every operation on several; the answers, in words.
 fn story(queue: &mut impl LeaseQueue) -> String {
@@ -105,8 +39,9 @@ fn story(queue: &mut impl LeaseQueue) -> String {
 /// Q21 to Q23, Q30, Q36, Q43, M10: job by job or in one transaction, the answers and what is left are the same.
 #[test]
 fn job_by_job_and_in_one_transaction_are_the_same() {
-    let (shared, single) = (Bed::new(), Bed::new());
-    let (mut queue, mut plain) = (Queue::open(&shared.path(), &full()).unwrap(), Plain(single.queue));
+    let (shared, mut single) = (Bed::new(), Bed::new());
+    let mut queue = Queue::open(&shared.path(), &full()).unwrap();
+    let mut plain = OneByOne(&mut single.queue);
     assert!(queue.shares_transactions() && !plain.shares_transactions());
     let said = story(&mut plain);
     assert_eq!(said, story(&mut queue));
@@ -134,7 +69,7 @@ fn q7_a_claim_of_several_that_fails_half_way_keeps_what_it_has() {
         for id in ["a", "b", "c"] {
             bed.enqueue(id, 1, 0, 500).unwrap();
         }
-        let mut plain = Plain(bed.queue);
+        let mut plain = OneByOne(&mut bed.queue);
         let tickets = plain.claim_many(&name("w"), &mut || Ok(at(1)), Lease::DEFAULT, 3, &mut Nth(nth));
         assert_eq!(tickets.ok().map(|tickets| tickets.len()), claimed, "at {nth}");
         let leased = query(&bed.peer, "SELECT count(*) FROM jobs WHERE status = 'leased'");

@@ -37,6 +37,23 @@ impl StoreTwin {
         Ok(Applied::New)
     }
 
+    /// As an async function that is dropped while it waits for its BEGIN: nothing after that is done, no ROLLBACK either.
+    fn apply_unless_given_up(
+        &self,
+        event: StreamEvent,
+        fault: &mut dyn Fault,
+    ) -> Result<Applied, ApplyError> {
+        let (seq, delta) = (event.seq.get(), event.delta.get());
+        self.run("BEGIN IMMEDIATE", [])?;
+        fault.at(FaultPoint::BeforeCursor)?;
+        self.end(|| {
+            self.run(LEDGER, [seq, delta])?;
+            self.run(TOTAL, [delta])?;
+            self.run(CURSOR, [seq])
+        })?;
+        Ok(Applied::New)
+    }
+
     /// As if there were no gap.
     fn apply_beyond(&self, event: StreamEvent) -> Result<Applied, ApplyError> {
         let (seq, delta) = (event.seq.get(), event.delta.get());
@@ -62,6 +79,11 @@ impl StoreTwin {
 
     fn commit(&self, body: impl FnOnce() -> Result<(), StorageError>) -> Result<(), StorageError> {
         self.run("BEGIN IMMEDIATE", [])?;
+        self.end(body)
+    }
+
+    /// A transaction from after its BEGIN on.
+    fn end(&self, body: impl FnOnce() -> Result<(), StorageError>) -> Result<(), StorageError> {
         let done = body().and_then(|()| self.run("COMMIT", []));
         if done.is_err() && !self.0.connection().is_autocommit() {
             let _ = self.run("ROLLBACK", []);
@@ -83,6 +105,9 @@ impl EventStore for StoreTwin {
     fn apply_event(&mut self, event: StreamEvent, fault: &mut dyn Fault) -> Result<Applied, ApplyError> {
         if makes(Flaw::CursorBeforeTheLedger) && self.0.state()?.last.next() == Some(event.seq) {
             return self.apply_in_two(event, fault);
+        }
+        if makes(Flaw::CancelledBeginStaysOpen) && self.0.state()?.last.next() == Some(event.seq) {
+            return self.apply_unless_given_up(event, fault);
         }
         if makes(Flaw::RepeatUnsynced) && self.has_applied(event)? {
             return Ok(Applied::Repeat);

@@ -1,18 +1,26 @@
-//! Jobs one by one: the operations on several jobs as [`LeaseQueue`] gives them, with every single one watched.
+//! Jobs one by one: a queue without operations on several jobs of its own. What [`LeaseQueue`] gives for those then
+//! makes one transaction of each job.
 
-use ackward::port::Fault;
-use ackward::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome, Ticket, Ttl};
-use ackward::storage::{
+use super::{
     ClaimError, EnqueueError, Enqueued, FinishError, Finished, LeaseQueue, Now, RedriveError, Released,
     Renewed,
 };
+use crate::port::Fault;
+use crate::rules::{Attempts, Delay, Event, Lease, Millis, Name, Outcome, Ticket, Ttl};
 
-use super::WatchedQueue;
+/// A queue lent so that several jobs never share a transaction: for a backend that is to be held against its own shared
+/// transactions, and for whoever watches every single operation. The six operations go through as they are.
+///
+/// ```
+/// # use ackward::storage::{LeaseQueue, OneByOne};
+/// fn one_by_one(queue: &mut impl LeaseQueue) {
+///     assert!(!OneByOne(queue).shares_transactions());
+/// }
+/// ```
+#[derive(Debug)]
+pub struct OneByOne<'a, Q: ?Sized>(pub &'a mut Q);
 
-/// A watched queue with no operation on several jobs of its own.
-pub(super) struct OneByOne<'a, Q>(pub(super) &'a mut WatchedQueue<Q>);
-
-impl<Q: LeaseQueue> LeaseQueue for OneByOne<'_, Q> {
+impl<Q: LeaseQueue + ?Sized> LeaseQueue for OneByOne<'_, Q> {
     fn enqueue(
         &mut self,
         event: &Event,
