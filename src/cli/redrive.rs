@@ -113,7 +113,7 @@ impl Redrive {
                 redriven += ids.len();
                 continue;
             }
-            let done = pieces.next(|| self.piece(queue, &ids, fault)).await?;
+            let done = pieces.next(queue, |queue| self.piece(queue, &ids, fault)).await?;
             (redriven, skipped) = (redriven + done, skipped + ids.len() - done);
         }
         if self.json {
