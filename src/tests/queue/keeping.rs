@@ -98,6 +98,25 @@ fn prune_removes_old_finished_jobs_and_nothing_else() {
     assert_eq!(query(&bed.peer, "SELECT seq, token FROM jobs WHERE id = 'old'"), ["8 0"], "anew, part Y");
 }
 
+/// M12: a row that breaks a range is left as it is and told, whichever column it is; the others of its piece go.
+#[test]
+fn m12_prune_passes_over_what_breaks_a_range() {
+    let mut bed = Bed::with(&[
+        "'sound', 1, 'done', 1, 3, 1, 0, 500, NULL, NULL, NULL",
+        "'much', 1001, 'done', 1, 3, 1, 0, 500, NULL, NULL, NULL",
+        "'b d', 1, 'dead', 1, 3, 1, 0, 40, NULL, NULL, 'exhausted'",
+        "'why', 1, 'dead', 1, 3, 1, 0, 40, NULL, NULL, 'bored'",
+        "'too', 1, 'dead', 1, 3, 1, 0, 40, NULL, NULL, 'exhausted'",
+    ]);
+    for dry_run in [true, false] {
+        let options = PruneOptions { before: at(50), dead: true, dry_run };
+        let piece = bed.queue.prune(&options, 0, 100).unwrap().unwrap();
+        let bad: Vec<_> = piece.bad.iter().map(|row| (row.seq, &*row.invalid.field)).collect();
+        assert_eq!((piece.jobs, bad), (2, vec![(2, "qty"), (3, "id"), (4, "reason")]), "{dry_run}");
+    }
+    assert_eq!(query(&bed.peer, "SELECT id FROM jobs ORDER BY seq"), ["much", "b d", "why"]);
+}
+
 /// Each transaction is bounded, and each begins where the last one ended.
 #[test]
 fn prune_goes_through_the_table_in_pieces() {
