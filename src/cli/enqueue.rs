@@ -9,20 +9,20 @@ use ackward::adapter::SystemClock;
 use ackward::port::Clock;
 use ackward::rules::{Attempts, Event, Name, Qty, Ttl};
 use ackward::storage::{EnqueueError, Enqueued, LeaseQueue, Queue, all_or_busy};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::exit::{Ended, Exit};
-use super::files;
 use super::output::{counted, say};
 use super::pieces::Pieces;
 use super::queue_file::{Durable, QueueFile};
 use super::values::{attempts, id, qty, ttl};
+use super::{files, logging};
 use lines::{Line, Lines};
 
 /// Add jobs to a queue, each once per id
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(group(ArgGroup::new("what").args(["id", "json_lines"]).required(true)), after_help = "\
 Examples:
   ackward enqueue --queue jobs.db --id cake --qty 3
   ackward enqueue --queue jobs.db --json-lines jobs.jsonl
@@ -36,13 +36,13 @@ pub struct Enqueue {
     #[command(flatten)]
     queue: QueueFile,
     /// The job's identifier: 1 to 64 letters, digits, `_` and `-`
-    #[arg(long, value_parser = id, requires = "qty", required_unless_present = "json_lines")]
+    #[arg(long, value_parser = id, requires = "qty")]
     id: Option<Name>,
     /// The job's quantity, 1 to 1000
     #[arg(long, value_parser = qty, requires = "id")]
     qty: Option<Qty>,
     /// Read one `{"id":…,"qty":…}` a line from a file; `-` is standard input
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["id", "qty"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "qty")]
     json_lines: Option<PathBuf>,
     /// The most lines that share a transaction; those of a slow producer do not wait for more
     #[arg(
@@ -123,14 +123,14 @@ impl Enqueue {
     fn open(&self) -> Result<Queue, Ended> {
         let (queue, is_new) = self.queue.create(self.durable)?;
         if is_new {
-            super::complain(format_args!("ackward: made a new queue {}", self.queue.path().display()));
+            logging::complain(format_args!("ackward: made a new queue {}", self.queue.path().display()));
         }
         Ok(queue)
     }
 
     async fn lines(&self, path: &Path, clock: impl Clock) -> Result<(), Ended> {
         let Input { input, bytes } = Input::open(path)
-            .map_err(|error| Ended::new(Exit::Usage, format_args!("{}: {error}", path.display())))?;
+            .map_err(|error| Ended::new(Exit::Storage, format_args!("{}: {error}", path.display())))?;
         let mut queue = self.open()?;
         let progress = progress(bytes);
         let mut lines = Lines::new(input);
@@ -146,7 +146,7 @@ impl Enqueue {
                     path.display(),
                     lines.number()
                 );
-                Ended::new(Exit::Usage, why)
+                Ended::new(Exit::Storage, why)
             })?;
             if batch.is_empty() {
                 break;
@@ -229,7 +229,7 @@ impl Enqueue {
         if self.json {
             say(serde_json::json!({ "line": number, "refused": error }));
         } else {
-            super::complain(format_args!("{}, line {number}: {error}", path.display()));
+            logging::complain(format_args!("{}, line {number}: {error}", path.display()));
         }
     }
 

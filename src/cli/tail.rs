@@ -52,6 +52,7 @@ const READER_EVERY: Duration = Duration::from_millis(250);
 impl Tail {
     pub async fn run(self) -> Result<(), Ended> {
         let path = self.queue.path();
+        files::existing(path)?;
         let identity = files::identity(path).map_err(|error| Ended::new(Exit::Storage, error))?;
         let queue = self.queue.look()?;
         // Nobody waits for a lock here: the next look comes soon, and until then a signal is heard.

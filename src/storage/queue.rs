@@ -160,6 +160,14 @@ impl Queue {
         prune::prune(&self.connection, options, after, max)
     }
 
+    /// What a redrive of this job would answer now; nothing changes.
+    ///
+    /// # Errors
+    /// [`RedriveError`], but for that of a hook.
+    pub fn check_redrive(&self, id: &Name, now: Millis, ttl: Ttl) -> Result<(), RedriveError> {
+        redrive::check(&self.connection, id, now, ttl)
+    }
+
     /// Looks for what should not be in the file (M12). Reads all of it.
     ///
     /// # Errors
