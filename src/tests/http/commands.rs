@@ -230,6 +230,7 @@ fn doctor_finds_and_mends() {
     let checks: Vec<_> =
         out.lines().map(|line| json(line)["check"].as_str().unwrap_or("-").to_owned()).collect();
     assert_eq!(checks, ["indexes", "range", "null-lease", "-"]);
+    assert_eq!(call(&site, "doctor", &["--json", "--quick"]), (code, out, "ackward: 3 findings\n".into()));
     let (code, out, _) = call(&site, "doctor", &["--fix"]);
     assert_eq!(code, Some(0), "{out}");
     assert!(out.starts_with("1 row mended\n"), "{out}");
