@@ -134,7 +134,7 @@ mod tests {
             r#", allowed: an object with exactly the keys "id" and "qty", such as {"id":"cake","qty":3}"#;
         for (text, why) in [
             ("nonsense", "the line is no JSON (expected ident at line 1 column 2)"),
-            ("[1]", "the line is [1]"),
+            ("[1]", "the line is a list of 1"),
             (r#"{"id":"a","qty":1,"x":1}"#, r#"the line is an object with the key "x""#),
             (r#"{"id":"a"}"#, "the line is an object without qty"),
         ] {
