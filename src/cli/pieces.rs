@@ -109,32 +109,39 @@ pub mod tests {
 
     /// A clock that stands still but for the waits that are asked of it, which it writes down.
     #[derive(Clone, Default)]
-    pub struct Fake(Rc<(Cell<i64>, RefCell<Vec<u128>>, Option<Box<dyn Fn()>>)>);
+    pub struct Fake(Rc<Inner>);
+
+    #[derive(Default)]
+    struct Inner {
+        now_ms: Cell<i64>,
+        waits: RefCell<Vec<u128>>,
+        hook: Option<Box<dyn Fn()>>,
+    }
 
     impl Fake {
         /// One that does something whenever it is looked at: between two transactions, that is.
         pub fn looked_at(hook: impl Fn() + 'static) -> Self {
-            Self(Rc::new((Cell::default(), RefCell::default(), Some(Box::new(hook)))))
+            Self(Rc::new(Inner { hook: Some(Box::new(hook)), ..Inner::default() }))
         }
 
         pub fn pass(&self, ms: i64) {
-            self.0.0.set(self.0.0.get() + ms);
+            self.0.now_ms.set(self.0.now_ms.get() + ms);
         }
 
         /// The waits so far, in ms.
         pub fn waits(&self) -> Vec<u128> {
-            self.0.1.borrow().clone()
+            self.0.waits.borrow().clone()
         }
     }
 
     impl Clock for Fake {
         fn now(&self) -> Result<Millis, Invalid> {
-            self.0.2.iter().for_each(|hook| hook());
-            Millis::new(self.0.0.get())
+            self.0.hook.iter().for_each(|hook| hook());
+            Millis::new(self.0.now_ms.get())
         }
 
         fn sleep(&self, duration: Duration) -> impl Future<Output = ()> {
-            self.0.1.borrow_mut().push(duration.as_millis());
+            self.0.waits.borrow_mut().push(duration.as_millis());
             self.pass(i64::try_from(duration.as_millis()).unwrap());
             ready(())
         }

@@ -93,6 +93,7 @@ pub fn stop() -> io::Result<impl Future<Output = ()>> {
 
 /// A signal has asked for the end, and it may take a while: from now on SIGTERM or Ctrl-C ends the process at once, as a
 /// kill would, with the exit code that a shell gives to one.
+#[expect(clippy::disallowed_methods, reason = "it is heard wherever the command waits, and ends all else")]
 fn stopping(name: &str) {
     tracing::info!("{name}: stopping; SIGTERM or Ctrl-C once more ends at once");
     // Where the system refuses a handler, the end takes as long as it takes.
