@@ -33,8 +33,6 @@ mod work;
 
 use std::env;
 use std::ffi::OsString;
-use std::fmt::Display;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -92,11 +90,11 @@ pub fn run() -> ExitCode {
     match ended {
         Ok(()) if written => ExitCode::SUCCESS,
         Ok(()) => {
-            complain("ackward: stdout cannot be written to");
+            logging::fatal(Exit::Failure, "stdout cannot be written to");
             Exit::Failure.into()
         }
         Err(ended) => {
-            complain(format_args!("ackward: {}", ended.message));
+            logging::fatal(ended.exit, &ended.message);
             ended.exit.into()
         }
     }
@@ -142,7 +140,7 @@ impl Refused {
                 if output::all_written() { code.into() } else { Exit::Failure.into() }
             }
             Self::Config(ended) => {
-                complain(format_args!("ackward: {}", ended.message));
+                logging::fatal(ended.exit, &ended.message);
                 ended.exit.into()
             }
         }
@@ -174,11 +172,6 @@ fn command() -> clap::Command {
         if takes_value { argument.allow_negative_numbers(true) } else { argument }
     };
     Cli::command().mut_args(negative).mut_subcommands(|command| command.mut_args(negative))
-}
-
-/// Writes a line on stderr; nobody reads one that cannot be written.
-fn complain(line: impl Display) {
-    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// Runs a transaction again while the file is locked, for about half a minute: each try waits a second by itself.

@@ -38,6 +38,7 @@ pub use signature::{
     WEBHOOK_TIMESTAMP,
 };
 pub use status::{Page, Pages, serve_status};
+pub use trouble::{Line as TroubleLine, Trouble};
 pub use worker::{
     Extras, Happening, NoObserver, Observer, Wake, WorkOptions, Worked, Worker, work, work_observed,
 };

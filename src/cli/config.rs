@@ -33,7 +33,8 @@ pub fn apply(
     environment: Option<OsString>,
 ) -> Result<Command, Ended> {
     let Some(path) = named(arguments).or(environment.map(PathBuf::from)) else { return Ok(command) };
-    let text = files::text(&path).map_err(|error| refuse(&path, None, &error.to_string()))?;
+    let text = files::text(&path)
+        .map_err(|error| Ended { exit: files::exit_of(&error), ..refuse(&path, None, &error.to_string()) })?;
     let settings = read(&path, &text)?;
     settings.into_iter().try_fold(command, |command, setting| set(command, setting, &path))
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ackward::adapter::SystemClock;
 use ackward::port::Clock;
@@ -23,14 +24,21 @@ use super::values::time;
 Examples:
   ackward doctor --queue jobs.db
   ackward doctor --queue jobs.db --fix
+  ackward doctor --queue jobs.db --quick
 
 It checks SQLite's integrity, journal mode and indexes, rows of jobs and audit that break a range (claim passes such \
 jobs over) or cannot come about, leases without an end, tokens below what the audit has seen, the space left, whether the directory can be \
 written, and the clock. --fix puts right only what needs no guess: it ends leases without an end, removes left-over \
-owners, raises tokens, adds indexes. Exit code 10: something was found.")]
+owners, raises tokens, adds indexes.
+
+SQLite's check of its pages is one long read that holds up who commits for as long as it takes, one or two seconds per \
+million rows; --quick leaves it out. All else is read in pieces, between which others commit. Exit code 10: something was found.")]
 pub struct Doctor {
     #[command(flatten)]
     queue: QueueFile,
+    /// Leave out SQLite's check of its pages, which holds up who commits
+    #[arg(long)]
+    quick: bool,
     /// Put right what needs no guess
     #[arg(long)]
     fix: bool,
@@ -59,9 +67,11 @@ impl Doctor {
             mended = Some(rows.map_err(|error| self.queue.failed(&error))?);
         }
         let queue = self.queue.look()?;
-        let mut findings = queue.examine().map_err(|error| self.queue.failed(&error))?;
+        let mut turns = Turns::new();
+        let mut rest = || turns.rest();
+        let mut findings = queue.examine(self.quick, &mut rest).map_err(|error| self.queue.failed(&error))?;
         findings.extend(surroundings(self.queue.path()));
-        findings.extend(clock(&queue, now.get()).map_err(|error| self.queue.failed(&error))?);
+        findings.extend(clock(&queue, now.get(), &mut rest).map_err(|error| self.queue.failed(&error))?);
         self.report(&findings, mended)
     }
 
@@ -90,6 +100,37 @@ impl Doctor {
             found => Err(Ended::new(Exit::Findings, counted(found, "finding"))),
         }
     }
+}
+
+/// Gives others their turn between two reads: each is followed by a rest as long as itself, since a read holds up whoever
+/// commits.
+struct Turns {
+    rested_ms: i64,
+}
+
+/// The shortest rest, in which a waiting worker tries again, and the longest.
+const REST_MS_MIN: i64 = 3;
+const REST_MS_MAX: i64 = 100;
+
+impl Turns {
+    fn new() -> Self {
+        Self { rested_ms: now_ms() }
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a command that only looks has nothing else to do meanwhile"
+    )]
+    fn rest(&mut self) {
+        let read_ms = now_ms().saturating_sub(self.rested_ms).clamp(REST_MS_MIN, REST_MS_MAX);
+        std::thread::sleep(Duration::from_millis(read_ms.unsigned_abs()));
+        self.rested_ms = now_ms();
+    }
+}
+
+/// For rests only: a clock that fails makes them short.
+fn now_ms() -> i64 {
+    SystemClock.now().map_or(0, |now| now.get())
 }
 
 /// What is wrong around the file.
@@ -126,8 +167,12 @@ fn surroundings(path: &Path) -> Vec<Finding> {
 }
 
 /// Whether the clock can be right.
-fn clock(queue: &Queue, now_ms: i64) -> Result<Option<Finding>, ackward::storage::StorageError> {
-    let ahead_ms = queue.latest_ms()?.map_or(0, |latest_ms| latest_ms.saturating_sub(now_ms));
+fn clock(
+    queue: &Queue,
+    now_ms: i64,
+    rest: &mut dyn FnMut(),
+) -> Result<Option<Finding>, ackward::storage::StorageError> {
+    let ahead_ms = queue.latest_ms(rest)?.map_or(0, |latest_ms| latest_ms.saturating_sub(now_ms));
     let what = if now_ms < YEAR_MS_MIN {
         format!("the clock shows {}: it is not set", time(now_ms))
     } else if ahead_ms > AHEAD_MS_MAX {

@@ -1,5 +1,5 @@
 //! The event log of a worker: what it did, one JSON object a line. Several workers may write to one file: each line
-//! is appended in one write.
+//! is appended in one write. What could not be written is told by a line `lost` as soon as it can.
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
@@ -10,7 +10,7 @@ use std::path::Path;
 use ackward::adapter::SystemClock;
 use ackward::port::Clock;
 use ackward::rules::Ticket;
-use ackward::shell::{Happening, Observer, SendError};
+use ackward::shell::{Happening, Observer, SendError, Trouble, TroubleLine};
 use ackward::storage::{Finished, Released};
 use serde_json::{Map, Value};
 
@@ -28,8 +28,8 @@ impl Events {
             return Err(io::Error::other("it is a SQLite file, allowed: an event log, or a new path"));
         }
         // An earlier process may have left the beginning of a line.
-        let has_failed = !ends_with_a_line(&file)?;
-        Ok(Self(RefCell::new(Lines { out: file, has_failed })))
+        let is_torn = !ends_with_a_line(&file)?;
+        Ok(Self(RefCell::new(Lines::new(file, is_torn))))
     }
 }
 
@@ -51,28 +51,82 @@ fn ends_with_a_line(file: &File) -> io::Result<bool> {
 
 impl Observer for Events {
     fn saw(&self, happening: &Happening<'_>) {
-        let at_ms = SystemClock.now().map_or(Value::Null, |now| now.get().into());
-        self.0.borrow_mut().append(&Value::Object(fields(happening, at_ms)).to_string());
+        let at_ms = now_ms();
+        let line = fields(happening, at_ms.map_or(Value::Null, Into::into));
+        self.0.borrow_mut().append(&Value::Object(line), at_ms.unwrap_or(0));
     }
 }
 
+fn now_ms() -> Option<i64> {
+    SystemClock.now().ok().map(|now| now.get())
+}
+
 /// Whole lines, each in one write.
-struct Lines<W> {
+struct Lines<W: Write> {
     out: W,
-    /// Whether the last line could not be written, or only its beginning.
-    has_failed: bool,
+    /// Whether the last line may be there only as far as its beginning.
+    is_torn: bool,
+    lost: Option<Lost>,
+    trouble: Trouble,
+}
+
+/// The lines that could not be written since the last one that could.
+#[derive(Clone, Copy)]
+struct Lost {
+    count: u64,
+    /// When the first of them was to be, in ms.
+    since_ms: i64,
 }
 
 impl<W: Write> Lines<W> {
-    fn append(&mut self, line: &str) {
-        // What may be there of the line before must not become part of this one.
-        let before = if self.has_failed { "\n" } else { "" };
-        let written = self.out.write_all(format!("{before}{line}\n").as_bytes());
-        // The work goes on without its log; once is enough to say so.
-        if let (Err(error), false) = (&written, self.has_failed) {
-            tracing::error!(%error, "the event log cannot be written");
+    fn new(out: W, is_torn: bool) -> Self {
+        Self { out, is_torn, lost: None, trouble: Trouble::default() }
+    }
+
+    /// Appends a line, behind what tells of those that are lost.
+    fn append(&mut self, line: &Value, now_ms: i64) {
+        let written = self.tell_lost(now_ms).and_then(|()| self.write(line));
+        let Err(error) = written else { return };
+        let count = self.lost.map_or(0, |lost| lost.count) + 1;
+        self.lost = Some(Lost { count, since_ms: self.lost.map_or(now_ms, |lost| lost.since_ms) });
+        // The work goes on without its log.
+        if let Some(TroubleLine { left_out }) = self.trouble.failed(now_ms) {
+            tracing::error!(%error, left_out, lost = count, "the event log cannot be written: events are lost");
         }
-        self.has_failed = written.is_err();
+    }
+
+    /// Tells how many lines are lost, where any are.
+    fn tell_lost(&mut self, now_ms: i64) -> io::Result<()> {
+        let Some(Lost { count, since_ms }) = self.lost else { return Ok(()) };
+        let line =
+            serde_json::json!({ "at_ms": now_ms, "what": "lost", "count": count, "since_ms": since_ms });
+        self.write(&line)?;
+        self.lost = None;
+        if self.trouble.worked().is_some() {
+            tracing::info!(
+                lost = count,
+                "the event log can be written again: it says how many events are lost"
+            );
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, line: &Value) -> io::Result<()> {
+        // What may be there of the line before must not become part of this one.
+        let before = if self.is_torn { "\n" } else { "" };
+        let written = self.out.write_all(format!("{before}{line}\n").as_bytes());
+        self.is_torn = written.is_err();
+        written
+    }
+}
+
+impl<W: Write> Drop for Lines<W> {
+    /// There may be room by now, though nothing more has happened.
+    fn drop(&mut self) {
+        let Some(lost) = self.lost else { return };
+        if let Err(error) = self.tell_lost(now_ms().unwrap_or(lost.since_ms)) {
+            tracing::error!(%error, lost = lost.count, "the event log does not tell of the events that are lost");
+        }
     }
 }
 
@@ -164,17 +218,74 @@ mod tests {
         }
     }
 
-    /// What a full disk left of a line, or of several, stands alone; lines that fit are as ever.
+    fn lines(room: usize) -> Lines<Disk> {
+        Lines::new(Disk { room, text: Vec::new() }, false)
+    }
+
+    fn text(lines: &Lines<Disk>) -> &str {
+        str::from_utf8(&lines.out.text).unwrap()
+    }
+
+    /// What a full disk left of a line, or of several, stands alone; how many it took, and since when, is told before
+    /// the next line; lines that fit are as ever.
     #[test]
-    fn a_line_cut_short_by_a_full_disk_does_not_join_the_next() {
-        let mut lines = Lines { out: Disk { room: 12, text: Vec::new() }, has_failed: false };
-        lines.append("{\"a\":1}");
-        lines.append("{\"b\":2}");
-        lines.append("{\"c\":3}");
+    fn lines_that_a_full_disk_took_are_counted_and_join_no_other() {
+        let mut lines = lines(12);
+        for (now_ms, line) in [(1, "a"), (2, "b"), (3, "c")] {
+            lines.append(&serde_json::json!({ line: 1 }), now_ms);
+        }
         lines.out.room = 100;
-        lines.append("{\"d\":4}");
-        lines.append("{\"e\":5}");
-        let text = String::from_utf8(lines.out.text).unwrap();
-        assert_eq!(text, "{\"a\":1}\n{\"b\"\n{\"d\":4}\n{\"e\":5}\n");
+        lines.append(&serde_json::json!({ "d": 4 }), 4);
+        lines.append(&serde_json::json!({ "e": 5 }), 5);
+        let lost = r#"{"at_ms":4,"count":2,"since_ms":2,"what":"lost"}"#;
+        assert_eq!(text(&lines), format!("{{\"a\":1}}\n{{\"b\"\n{lost}\n{{\"d\":4}}\n{{\"e\":5}}\n"));
+    }
+
+    /// Room for what tells of the lost lines, and not for the line itself: no event is counted twice, and none left out.
+    #[test]
+    fn a_line_that_does_not_fit_behind_the_count_is_the_first_of_the_next() {
+        let mut lines = lines(0);
+        lines.append(&serde_json::json!({ "a": 1 }), 1);
+        let lost = r#"{"at_ms":2,"count":1,"since_ms":1,"what":"lost"}"#;
+        lines.out.room = lost.len() + 2;
+        lines.append(&serde_json::json!({ "b": 2 }), 2);
+        lines.out.room = 100;
+        lines.append(&serde_json::json!({ "c": 3 }), 3);
+        let next = r#"{"at_ms":3,"count":1,"since_ms":2,"what":"lost"}"#;
+        assert_eq!(text(&lines), format!("\n{lost}\n\n{next}\n{{\"c\":3}}\n"));
+    }
+
+    /// The process ends, and nothing has happened since there is room again.
+    #[test]
+    fn lost_lines_are_told_at_the_end_as_well() {
+        let path = tempfile::NamedTempFile::new().unwrap();
+        let mut lines = Lines::new(Either::full(File::create(path.path()).unwrap()), false);
+        lines.append(&serde_json::json!({ "a": 1 }), 1);
+        lines.out.is_full = false;
+        drop(lines);
+        let text = std::fs::read_to_string(path.path()).unwrap();
+        assert!(text.starts_with("\n{\"at_ms\":") && text.contains("\"count\":1,\"since_ms\":1"), "{text}");
+    }
+
+    /// A file on a disk that is full for a while.
+    struct Either {
+        file: File,
+        is_full: bool,
+    }
+
+    impl Either {
+        fn full(file: File) -> Self {
+            Self { file, is_full: true }
+        }
+    }
+
+    impl Write for Either {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.is_full { Err(io::ErrorKind::StorageFull.into()) } else { self.file.write(bytes) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
     }
 }

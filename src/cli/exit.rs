@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::process::ExitCode;
 
 use ackward::rules::Invalid;
-use ackward::shell::{FollowError, PublishError, SessionError};
+use ackward::shell::{FollowError, LogError, PublishError, SessionError};
 use ackward::storage::{ApplyError, StorageError};
 
 /// The exit codes as the help shows them.
@@ -12,16 +12,18 @@ pub const HELP: &str = "\
 Exit codes:
   0  done, caught up, or stopped by SIGTERM or Ctrl-C
   1  any other failure
-  2  wrong usage or wrong input
+  2  wrong usage, or wrong input: what a file of settings, secrets or jobs says is refused
   3  a resync is needed: the publisher does not hold what follows
   4  a gap or a conflict: publisher and store disagree about history, or a job's id
      exists with another quantity
-  5  a file failed: missing, not a regular file, SQLite, the disk, a lock
+  5  a file failed, whichever it is: missing, not a regular file, not to be read or
+     written, moved while it was open, SQLite, the disk, a lock
   6  the connection was given up
-  7  the publisher's log is refused
+  7  the publisher's log is refused for what is in it, or was cut or rewritten
   8  the job does not exist, or the one to redrive is not dead
   9  stopped, but something was still being sent or answered when the grace time was over
-  10 the doctor found something";
+  10 the doctor found something
+  130, 143  a second Ctrl-C or SIGTERM came while the command was stopping: it ended at once";
 
 /// Why the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub enum Exit {
     NotDead = 8,
     Cut = 9,
     Findings = 10,
+    Interrupted = 130,
+    Terminated = 143,
 }
 
 impl Exit {
@@ -52,6 +56,8 @@ impl Exit {
             Self::NotDead => "not-dead",
             Self::Cut => "cut",
             Self::Findings => "findings",
+            Self::Interrupted => "interrupted",
+            Self::Terminated => "terminated",
         }
     }
 }
@@ -106,7 +112,19 @@ impl From<StorageError> for Ended {
 
 impl From<PublishError> for Ended {
     fn from(error: PublishError) -> Self {
-        Self::new(Exit::Log, error)
+        let PublishError::Log(log) = &error;
+        Self::new(exit_of_log(log), error)
+    }
+}
+
+/// How a command ends whose log cannot be published: a file that fails or is moved is one, whatever it is for.
+pub const fn exit_of_log(error: &LogError) -> Exit {
+    match error {
+        LogError::Io(_) | LogError::Moved => Exit::Storage,
+        LogError::Line { .. }
+        | LogError::Gap { .. }
+        | LogError::Shrank { .. }
+        | LogError::Rewritten { .. } => Exit::Log,
     }
 }
 

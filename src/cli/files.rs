@@ -150,9 +150,19 @@ pub fn text(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     open(path)?.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > TEXT_BYTES_MAX {
-        return Err(io::Error::other("it is larger than 1 MiB, allowed: up to 1 MiB"));
+        return Err(wrong_text("it is larger than 1 MiB, allowed: up to 1 MiB"));
     }
-    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8, allowed: UTF-8 text"))
+    String::from_utf8(bytes).map_err(|_| wrong_text("it is not UTF-8, allowed: UTF-8 text"))
+}
+
+/// A file that can be read, with something in it that is not allowed.
+fn wrong_text(why: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+/// How a command ends that could not read a file: what is in it may be wrong input, all else is the file.
+pub fn exit_of(error: &io::Error) -> Exit {
+    if error.kind() == io::ErrorKind::InvalidData { Exit::Usage } else { Exit::Storage }
 }
 
 /// Checks a file that is to be appended to, and may be missing.

@@ -3,13 +3,18 @@
 #![expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
 
 use std::env;
-use std::io::{self, IsTerminal};
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 
+use ackward::adapter::SystemClock;
+use ackward::port::Clock;
 use clap::{Args, ValueEnum};
+use serde_json::json;
 use tracing::level_filters::LevelFilter;
 
-use super::service;
+use super::exit::Exit;
+use super::{service, values};
 
 /// What logging was started with.
 static IN_USE: OnceLock<(Format, LevelFilter)> = OnceLock::new();
@@ -17,7 +22,7 @@ static IN_USE: OnceLock<(Format, LevelFilter)> = OnceLock::new();
 /// How logs are written.
 #[derive(Debug, Args)]
 pub struct Logging {
-    /// Logs on stderr as text or as one JSON object a line
+    /// Logs on stderr as text or as one JSON object a line, the one that says why a command failed included
     #[arg(long, global = true, env = "ACKWARD_LOG_FORMAT", value_enum, default_value_t = Format::Text)]
     log_format: Format,
     /// The least severe level that is logged: off, error, warn, info, debug, trace
@@ -60,4 +65,27 @@ impl Logging {
             }
         }
     }
+}
+
+/// Says why the command ends, whatever the level: the last line on stderr.
+pub fn fatal(exit: Exit, message: &str) {
+    let line = || json!({ "message": message, "exit": exit.word(), "exit_code": exit as u8 });
+    write(format_args!("ackward: {message}"), "ERROR", line);
+}
+
+/// Says something to whoever has given the command, whatever the level.
+pub fn complain(line: impl Display) {
+    write(&line, "WARN", || json!({ "message": line.to_string().trim_start_matches("ackward: ") }));
+}
+
+/// Writes a line on stderr, among JSON lines as one of them; nobody reads one that cannot be written.
+fn write(text: impl Display, level: &str, fields: impl FnOnce() -> serde_json::Value) {
+    let is_json = IN_USE.get().is_some_and(|(format, _)| *format == Format::Json);
+    let _ = if is_json {
+        let at = SystemClock.now().map_or_else(|_| String::new(), |now| values::time(now.get()));
+        let line = json!({ "timestamp": at, "level": level, "fields": fields(), "target": "ackward" });
+        writeln!(io::stderr(), "{line}")
+    } else {
+        writeln!(io::stderr(), "{text}")
+    };
 }

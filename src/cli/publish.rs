@@ -8,7 +8,7 @@ use ackward::rules::Timeout;
 use ackward::shell::{Log, LogError, PublishOptions, Published, publish};
 use clap::Args;
 
-use super::exit::{Ended, Exit};
+use super::exit::{Ended, Exit, exit_of_log};
 use super::files;
 use super::output::say;
 use super::signals;
@@ -95,9 +95,11 @@ impl Publish {
     }
 
     fn open_log(&self) -> Result<Log<LogFile>, Ended> {
-        files::existing(&self.log_file).map_err(|error| Ended { exit: Exit::Log, ..error })?;
+        files::existing(&self.log_file)?;
         let opened = LogFile::open(&self.log_file).map_err(LogError::from).and_then(Log::open);
-        opened.map_err(|error| Ended::new(Exit::Log, format_args!("{}: {error}", self.log_file.display())))
+        opened.map_err(|error| {
+            Ended::new(exit_of_log(&error), format_args!("{}: {error}", self.log_file.display()))
+        })
     }
 
     fn options(&self) -> PublishOptions {

@@ -34,7 +34,7 @@ Example:
   curl --json '{\"id\":\"cake\",\"qty\":3}' -H 'Idempotency-Key: \"cake\"' http://127.0.0.1:7410/jobs
 
 It takes POST on / and /jobs and answers 200 {\"ok\":true} once the event is committed, or was before. Otherwise \
-{\"error\":CODE,\"message\":TEXT} and nothing is changed: 400 malformed, 401 signature or timestamp, 404 path, 405 \
+{\"error\":CODE,\"message\":TEXT} and nothing is changed: 400 malformed, or Host not exactly once, 401 signature or timestamp, 404 path, 405 \
 method, 408 body too slow, 413 body or 431 head too large, 415 content type, 422 the id was accepted with another \
 quantity, 503 not committed, to be tried again.
 

@@ -4,19 +4,20 @@ use ackward::adapter::SystemClock;
 use ackward::port::Clock;
 use ackward::rules::{Name, Reason, Status, Ttl};
 use ackward::storage::{JobFilter, JobRow, LeaseQueue, Queue, RedriveError, StorageError, all_or_busy};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use rusqlite::types::Value;
 
 use super::exit::{Ended, Exit};
 use super::fault::EnvFault;
-use super::output::{counted, plain, say};
+use super::logging;
+use super::output::{counted, say};
 use super::pieces::Pieces;
 use super::queue_file::{Durable, QueueFile};
 use super::values::{id, note, reason, ttl};
 
 /// Give dead jobs a new life, with a note in the audit table
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(group(ArgGroup::new("which").args(["id", "all_dead"]).required(true)), after_help = "\
 Examples:
   ackward redrive --queue jobs.db --id cake --note receiver-mended
   ackward redrive --queue jobs.db --all-dead --reason exhausted --note receiver-mended --dry-run
@@ -26,7 +27,7 @@ pub struct Redrive {
     #[command(flatten)]
     queue: QueueFile,
     /// The dead job
-    #[arg(long, value_parser = id, required_unless_present = "all_dead", conflicts_with = "all_dead")]
+    #[arg(long, value_parser = id)]
     id: Option<Name>,
     /// All dead jobs, or those that the filters let through
     #[arg(long)]
@@ -77,20 +78,11 @@ impl Redrive {
         }
     }
 
-    /// What a redrive of one job would find.
+    /// What a redrive of one job would do.
     fn would(&self, queue: &Queue, id: &Name) -> Result<(), Ended> {
-        let job = queue.find(id).map_err(|error| self.queue.failed(&error))?;
-        let Some(job) = job else { return Err(self.ended(&RedriveError::NoSuchJob { id: id.clone() })) };
-        match job.get("status") {
-            Value::Text(status) if status == Status::Dead.as_str() => {
-                self.say_one(id, "would be redriven");
-                Ok(())
-            }
-            other => {
-                let why = format_args!("job {id} is {}, only a dead job can be redriven", plain(other));
-                Err(Ended::new(Exit::NotDead, why))
-            }
-        }
+        queue.check_redrive(id, SystemClock.now()?, self.ttl).map_err(|error| self.ended(&error))?;
+        self.say_one(id, "would be redriven");
+        Ok(())
     }
 
     /// Every dead job that the filters let through, piece by piece.
@@ -108,12 +100,11 @@ impl Redrive {
             // An id out of range is no job's that could be claimed (M12).
             let ids: Vec<_> = rows.iter().filter_map(name).collect();
             skipped += rows.len() - ids.len();
-            if self.dry_run {
-                ids.iter().for_each(|id| self.say_one(id, "would be redriven"));
-                redriven += ids.len();
-                continue;
-            }
-            let done = pieces.next(|| self.piece(queue, &ids, fault)).await?;
+            let done = if self.dry_run {
+                self.would_all(queue, &ids)?
+            } else {
+                pieces.next(queue, |queue| self.piece(queue, &ids, fault)).await?
+            };
             (redriven, skipped) = (redriven + done, skipped + ids.len() - done);
         }
         if self.json {
@@ -133,18 +124,37 @@ impl Redrive {
         let piece = || all_or_busy(queue.redrive_many(ids, now, self.ttl, &self.note, fault));
         let answers = super::patient(piece, |_| true);
         for (id, answer) in ids.iter().zip(answers.unwrap_or_else(|busy| busy)) {
-            match answer {
-                Ok(()) => redriven += 1,
-                Err(RedriveError::NotDead { .. } | RedriveError::NoSuchJob { .. }) => {}
-                Err(RedriveError::Storage(StorageError::Row(invalid))) => {
-                    super::complain(format_args!(
-                        "ackward: job {id} is passed over, no claim would take it: {invalid}"
-                    ));
-                }
-                Err(error) => return Err(self.ended(&error)),
+            redriven += usize::from(self.is_redriven(id, answer)?);
+        }
+        Ok(redriven)
+    }
+
+    /// How many a transaction would redrive.
+    fn would_all(&self, queue: &Queue, ids: &[Name]) -> Result<usize, Ended> {
+        let now = SystemClock.now()?;
+        let mut redriven = 0;
+        for id in ids {
+            if self.is_redriven(id, queue.check_redrive(id, now, self.ttl))? {
+                self.say_one(id, "would be redriven");
+                redriven += 1;
             }
         }
         Ok(redriven)
+    }
+
+    /// Whether one of several jobs was redriven, or would be; says why it is passed over where another program wrote it.
+    fn is_redriven(&self, id: &Name, answer: Result<(), RedriveError>) -> Result<bool, Ended> {
+        match answer {
+            Ok(()) => Ok(true),
+            Err(RedriveError::NotDead { .. } | RedriveError::NoSuchJob { .. }) => Ok(false),
+            Err(RedriveError::Storage(StorageError::Row(invalid))) => {
+                logging::complain(format_args!(
+                    "ackward: job {id} is passed over, no claim would take it: {invalid}"
+                ));
+                Ok(false)
+            }
+            Err(error) => Err(self.ended(&error)),
+        }
     }
 
     fn say_one(&self, id: &Name, what: &str) {

@@ -26,15 +26,15 @@ impl SecretArgs {
     /// time, and dropping the future does not wait for them.
     pub async fn read(&self) -> Result<Option<Secrets>, Ended> {
         let Some(path) = &self.secret_file else { return Ok(None) };
-        let refuse = |error: &dyn std::fmt::Display| {
-            Ended::new(Exit::Usage, format_args!("--secret-file {}: {error}", path.display()))
+        let refuse = |exit: Exit, error: &dyn std::fmt::Display| {
+            Ended::new(exit, format_args!("--secret-file {}: {error}", path.display()))
         };
         let from = path.clone();
-        let lane =
-            Threads.open("secrets", move || files::text(&from)).await.map_err(|error| refuse(&error))?;
+        let lane = Threads.open("secrets", move || files::text(&from)).await;
+        let lane = lane.map_err(|error| refuse(files::exit_of(&error), &error))?;
         let text: String = lane.call("secrets", mem::take).await;
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let secrets: Result<_, _> = lines.map(Secret::parse).collect();
-        secrets.and_then(Secrets::new).map(Some).map_err(|error| refuse(&error))
+        secrets.and_then(Secrets::new).map(Some).map_err(|error| refuse(Exit::Usage, &error))
     }
 }

@@ -6,6 +6,9 @@ use std::task::Poll;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::exit::Exit;
+use super::logging;
+
 /// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
@@ -45,7 +48,7 @@ impl Signals {
         poll_fn(|context| {
             for (signal, name) in [(&mut self.terminate, "SIGTERM"), (&mut self.interrupt, "Ctrl-C")] {
                 if signal.poll_recv(context).is_ready() {
-                    tracing::info!("{name}: stopping");
+                    stopping(name);
                     return Poll::Ready(Wish::Stop);
                 }
             }
@@ -84,6 +87,28 @@ pub fn stop() -> io::Result<impl Future<Output = ()>> {
             _ = interrupt.recv() => "Ctrl-C",
             _ = hangup.recv() => "SIGHUP",
         };
-        tracing::info!("{name}: stopping");
+        stopping(name);
     })
+}
+
+/// A signal has asked for the end, and it may take a while: from now on SIGTERM or Ctrl-C ends the process at once, as a
+/// kill would, with the exit code that a shell gives to one.
+#[expect(clippy::disallowed_methods, reason = "it is heard wherever the command waits, and ends all else")]
+fn stopping(name: &str) {
+    tracing::info!("{name}: stopping; SIGTERM or Ctrl-C once more ends at once");
+    // Where the system refuses a handler, the end takes as long as it takes.
+    let (Ok(mut terminate), Ok(mut interrupt)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return;
+    };
+    tokio::spawn(async move {
+        let (name, exit) = tokio::select! {
+            _ = terminate.recv() => ("SIGTERM", Exit::Terminated),
+            _ = interrupt.recv() => ("Ctrl-C", Exit::Interrupted),
+        };
+        let message = format!("{name} once more: ended at once; what was under way is as after a kill");
+        logging::fatal(exit, &message);
+        std::process::exit(exit as i32);
+    });
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ackward::adapter::SystemClock;
 use ackward::port::Clock;
 use ackward::rules::Timeout;
-use ackward::storage::{JobRow, Queue};
+use ackward::storage::{JobRow, Queue, StorageError};
 use clap::Args;
 use rusqlite::types::Value;
 
@@ -19,7 +19,7 @@ use super::queue_file::QueueFile;
 use super::service;
 use super::signals;
 use super::values::{time, timeout};
-use look::Known;
+use look::{Change, Known};
 
 /// Follow what happens in a queue file
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ Example:
 
 It looks at the file every --poll-interval and tells what has changed, whichever program changed it: enqueued, claimed, \
 renewed, retry, released, done, dead, redriven, removed. It ends when nobody reads what it prints. What happens between two looks is told as its outcome. Every \
-look at a file that has changed reads the jobs that are pending or leased.")]
+look at a file that has changed reads the jobs that are pending or leased, in pieces between which others commit.")]
 pub struct Tail {
     #[command(flatten)]
     queue: QueueFile,
@@ -46,12 +46,16 @@ pub struct Tail {
 
 /// How soon a look is tried again that met a lock, at the latest.
 const LOCKED_WAIT: Duration = Duration::from_millis(10);
+/// The shortest wait between two pieces of a look, in which a waiting worker tries again, and the longest.
+const TURN_MIN: Duration = Duration::from_millis(3);
+const TURN_MAX: Duration = Duration::from_millis(100);
 /// How often it is asked whether anybody still reads.
 const READER_EVERY: Duration = Duration::from_millis(250);
 
 impl Tail {
     pub async fn run(self) -> Result<(), Ended> {
         let path = self.queue.path();
+        files::existing(path)?;
         let identity = files::identity(path).map_err(|error| Ended::new(Exit::Storage, error))?;
         let queue = self.queue.look()?;
         // Nobody waits for a lock here: the next look comes soon, and until then a signal is heard.
@@ -75,20 +79,14 @@ impl Tail {
 
     async fn follow(&self, queue: &Queue) -> Result<(), Ended> {
         let mut known: Option<Known> = None;
-        let mut told = 0;
+        let (mut is_first, mut told) = (true, 0);
         loop {
-            let changes = match &mut known {
-                Some(known) => known.look(queue),
-                None => Known::first(queue).map(|first| {
-                    tracing::info!(jobs = first.jobs(), "following");
-                    known = Some(first);
-                    Vec::new()
-                }),
-            };
-            let wait = match changes {
+            let began_ms = now_ms();
+            let looked = look(&mut known, &mut is_first, queue);
+            let wait = match looked {
                 Err(error) if error.is_busy() => LOCKED_WAIT.min(self.poll_interval.duration()),
                 Err(error) => return Err(self.queue.failed(&error)),
-                Ok(changes) => {
+                Ok((changes, is_over)) => {
                     for (what, row) in changes {
                         self.tell(what, row)?;
                         told += 1;
@@ -96,7 +94,7 @@ impl Tail {
                             return Ok(());
                         }
                     }
-                    self.poll_interval.duration()
+                    if is_over { self.poll_interval.duration() } else { turn(began_ms) }
                 }
             };
             if !output::all_written() {
@@ -129,6 +127,38 @@ impl Tail {
         say(line);
         Ok(())
     }
+}
+
+/// Looks at the next piece of the file: what has changed there, and whether that was the last one.
+fn look(
+    known: &mut Option<Known>,
+    is_first: &mut bool,
+    queue: &Queue,
+) -> Result<(Vec<Change>, bool), StorageError> {
+    let Some(known) = known else {
+        *known = Some(Known::new(queue)?);
+        return Ok((Vec::new(), false));
+    };
+    if !*is_first {
+        return known.look(queue);
+    }
+    let is_over = known.read_first(queue)?;
+    if is_over {
+        *is_first = false;
+        tracing::info!(jobs = known.jobs(), "following");
+    }
+    Ok((Vec::new(), is_over))
+}
+
+/// The wait between two pieces, in which others commit: as long as the piece took.
+fn turn(began_ms: i64) -> Duration {
+    let took_ms = u64::try_from(now_ms() - began_ms).unwrap_or(0);
+    Duration::from_millis(took_ms).clamp(TURN_MIN, TURN_MAX)
+}
+
+/// For turns only: a clock that fails makes them short.
+fn now_ms() -> i64 {
+    SystemClock.now().map_or(0, |now| now.get())
 }
 
 /// Completes when nobody reads stdout any more: without anything to tell, no write would show it.

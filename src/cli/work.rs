@@ -80,7 +80,8 @@ pub struct Work {
     grace: Timeout,
     #[command(flatten)]
     durable: Durable,
-    /// Append what the worker does to this file, one JSON object a line
+    /// Append what the worker does to this file, one JSON object a line; what could not be written, on a full disk for
+    /// one, is counted in a line `lost` once there is room
     #[arg(long, env = "ACKWARD_EVENTS", value_name = "FILE")]
     events: Option<PathBuf>,
     #[command(flatten)]

@@ -3,7 +3,7 @@
 use super::{Event, Invalid, Json, Name, Qty};
 
 /// What an event looks like, for errors.
-const SHAPE: &str = r#"an object with exactly the keys "id" and "qty""#;
+const SHAPE: &str = r#"an object with exactly the keys "id" and "qty", such as {"id":"cake","qty":3}"#;
 
 impl Event {
     /// The request's body: `{"id":"cake","qty":3}` (W1).
@@ -36,11 +36,11 @@ impl Event {
             match key.as_str() {
                 "id" => id = Some(name("id", &value)?),
                 "qty" => qty = Some(Qty::new(integer("qty", &value, "a whole number from 1 to 1000")?)?),
-                _ => return Err(Invalid::new("event", format!("with the key {key:?}"), SHAPE)),
+                _ => return Err(Invalid::new("event", format!("an object with the key {key:?}"), SHAPE)),
             }
         }
-        let id = id.ok_or_else(|| Invalid::new("event", "without id", SHAPE))?;
-        let qty = qty.ok_or_else(|| Invalid::new("event", "without qty", SHAPE))?;
+        let id = id.ok_or_else(|| Invalid::new("event", "an object without id", SHAPE))?;
+        let qty = qty.ok_or_else(|| Invalid::new("event", "an object without qty", SHAPE))?;
         Ok(Self { id, qty })
     }
 }

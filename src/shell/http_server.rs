@@ -3,6 +3,7 @@
 
 mod connection;
 mod heads;
+mod host;
 
 use std::future::Future;
 use std::time::Duration;
@@ -16,6 +17,8 @@ use hyper::{Request, Response};
 use super::wait::within;
 use crate::port::{Clock, Listener};
 use crate::rules::Timeout;
+
+pub(super) use host::{has_proper_host, is_plain};
 
 /// Pause after a failed accept: what it failed of (no descriptor left, say) needs time to pass.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

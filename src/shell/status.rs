@@ -14,7 +14,7 @@ use hyper::header::{
 use hyper::http::uri::Authority;
 use hyper::{Method, Request, StatusCode};
 
-use super::http_server::{Reply, ServerLimits, serve};
+use super::http_server::{Reply, ServerLimits, is_plain, serve};
 use super::wait::yield_now;
 use crate::port::{Clock, Listener};
 
@@ -88,15 +88,6 @@ fn is_meant<B>(request: &Request<B>, names: &[String]) -> bool {
         .into_iter()
         .flatten()
         .all(|authority| is_plain(authority) && is_ours(authority, names))
-}
-
-/// Host and port, no more (RFC 9110, 7.2), the port a number up to 65535, or left out.
-fn is_plain(authority: &Authority) -> bool {
-    let port = authority.as_str().strip_prefix(authority.host());
-    let digits = port.and_then(|port| if port.is_empty() { Some("") } else { port.strip_prefix(':') });
-    digits.is_some_and(|digits| {
-        digits.is_empty() || digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<u16>().is_ok()
-    })
 }
 
 fn is_ours(authority: &Authority, names: &[String]) -> bool {

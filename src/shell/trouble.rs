@@ -10,7 +10,7 @@ const QUIET_MS: i64 = 5_000;
 
 /// One kind of trouble, such as claims that fail.
 #[derive(Debug, Default)]
-pub(super) struct Trouble(Cell<Option<Lasting>>);
+pub struct Trouble(Cell<Option<Lasting>>);
 
 /// A trouble that is not over yet. Times are in ms since 1970.
 #[derive(Debug, Clone, Copy)]
@@ -23,14 +23,15 @@ struct Lasting {
 
 /// What a line about a failure is to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Line {
+pub struct Line {
     /// Failures since the last line, where there are any: they have none of their own.
-    pub(super) left_out: Option<u64>,
+    pub left_out: Option<u64>,
 }
 
 impl Trouble {
-    /// Something failed. `None` where that is not to be logged.
-    pub(super) fn failed(&self, now_ms: i64) -> Option<Line> {
+    /// Something failed, at `now_ms` ms since 1970. `None` where that is not to be logged.
+    #[must_use]
+    pub fn failed(&self, now_ms: i64) -> Option<Line> {
         let Some(lasting) = self.0.get() else {
             self.0.set(Some(Lasting { failures: 1, left_out: 0, said_ms: now_ms, last_ms: now_ms }));
             return Some(Line { left_out: None });
@@ -44,12 +45,12 @@ impl Trouble {
     }
 
     /// Something succeeded, and what it wrote is in place. After a trouble: how many failures that was.
-    pub(super) fn worked(&self) -> Option<u64> {
+    pub fn worked(&self) -> Option<u64> {
         self.0.take().map(|lasting| lasting.failures)
     }
 
     /// Something succeeded that had nothing to write.
-    pub(super) fn idled(&self, now_ms: i64) -> Option<u64> {
+    pub fn idled(&self, now_ms: i64) -> Option<u64> {
         let is_quiet = |lasting: Lasting| !(0..QUIET_MS).contains(&(now_ms - lasting.last_ms));
         if self.0.get().is_some_and(is_quiet) { self.worked() } else { None }
     }

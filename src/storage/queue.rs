@@ -71,12 +71,12 @@ impl Queue {
         &self.connection
     }
 
-    /// Every job that breaks a range, by seq, at most `max` of them (M12). Reads the whole table.
+    /// Every job that breaks a range, by seq, at most `max` of them (M12). Reads the whole table, in pieces.
     ///
     /// # Errors
     /// [`StorageError`].
     pub fn bad_rows(&self, max: usize) -> Result<Vec<BadRow>, StorageError> {
-        Ok(row::JOBS.find_bad(&self.connection, max)?.0)
+        doctor::bad_rows(&self.connection, max)
     }
 
     /// Jobs as they are stored, by seq from after `after` on, at most `max` of them; only those that `filter`
@@ -98,12 +98,14 @@ impl Queue {
         list::list_last(&self.connection, filter, max)
     }
 
-    /// Every job that is not finished, in no order.
+    /// The jobs behind `after` that are not finished, by seq, as far as one short read goes: about `max` of those that wait,
+    /// and those between them that are leased. The second value tells up to which seq it went, `i64::MAX` at the end.
+    /// Costs no more when more jobs have finished, in a file that has its indexes.
     ///
     /// # Errors
     /// [`StorageError`].
-    pub fn live(&self) -> Result<Vec<JobRow>, StorageError> {
-        list::live(&self.connection)
+    pub fn live(&self, after: i64, max: usize) -> Result<(Vec<JobRow>, i64), StorageError> {
+        list::live(&self.connection, after, max)
     }
 
     /// A job as it is stored.
@@ -161,20 +163,31 @@ impl Queue {
         prune::prune(&self.connection, options, after, max)
     }
 
-    /// Looks for what should not be in the file (M12). Reads all of it.
+    /// What a redrive of this job would answer now; nothing changes.
+    ///
+    /// # Errors
+    /// [`RedriveError`], but for that of a hook.
+    pub fn check_redrive(&self, id: &Name, now: Millis, ttl: Ttl) -> Result<(), RedriveError> {
+        redrive::check(&self.connection, id, now, ttl)
+    }
+
+    /// Looks for what should not be in the file (M12). Reads all of it: row by row in short reads, between which `rest` is
+    /// called, so that others can commit meanwhile; but SQLite's own check of its pages is one long read, which holds up
+    /// whoever commits. `quick` leaves that out.
     ///
     /// # Errors
     /// [`StorageError`]: the file is too broken to be looked at.
-    pub fn examine(&self) -> Result<Vec<Finding>, StorageError> {
-        doctor::examine(&self.connection)
+    pub fn examine(&self, quick: bool, rest: &mut dyn FnMut()) -> Result<Vec<Finding>, StorageError> {
+        doctor::examine(&self.connection, quick, rest)
     }
 
-    /// The latest time at which a job was done, in ms since 1970.
+    /// The latest time at which a job was done, in ms since 1970. Reads the whole table, in pieces, and calls `rest` between
+    /// them.
     ///
     /// # Errors
     /// [`StorageError`].
-    pub fn latest_ms(&self) -> Result<Option<i64>, StorageError> {
-        doctor::latest_ms(&self.connection)
+    pub fn latest_ms(&self, rest: &mut dyn FnMut()) -> Result<Option<i64>, StorageError> {
+        doctor::latest_ms(&self.connection, rest)
     }
 
     /// Puts right what [`examine`](Self::examine) calls mendable: leases without an end are over now, left-over

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use ackward_sim::import::{Draft, Finding, Found, Likeness, Log, SearchOptions, draft, search};
+use ackward_sim::import::{Draft, Finding, Found, Gap, Likeness, Log, Lost, SearchOptions, draft, search};
 use ackward_sim::outside;
 use anyhow::{Context, bail};
 use serde::Serialize;
@@ -17,13 +17,15 @@ use super::{Exit, ImportArgs, json, panics, unless_closed};
 
 /// Largest log, in bytes.
 const LEN_MAX: u64 = 64 << 20;
+/// Jobs that are named one by one.
+const JOBS_SHOWN: usize = 10;
 
 /// Runs the command.
 pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<Exit> {
     let files: Vec<_> = args.files.iter().map(|path| read(path)).collect::<anyhow::Result<_>>()?;
     let log = Log::read(&files)?;
     let out = Out::new(args)?;
-    let draft = if log.lines.is_empty() { None } else { Some(draft(&log)?) };
+    let draft = if log.known().next().is_none() { None } else { Some(draft(&log)?) };
     let interrupt = Interrupt::listen()?;
     let found = match &draft {
         Some(draft) => again(args, &log, draft, &interrupt)?,
@@ -155,6 +157,23 @@ fn text(log: &Log, found: &Found) -> String {
     text + &found.scenario.to_toml()
 }
 
+/// What a gap has taken.
+fn missing(log: &Log, gap: &Gap) -> String {
+    let GapJson { file, line, lost, since_ms, until_ms, unknown_jobs } = GapJson::of(log, gap);
+    let lost = count(lost, "event");
+    let jobs = match unknown_jobs {
+        [] => "no job that the logs know was under way".to_owned(),
+        [job] => format!("job {job} is unknown from there on"),
+        jobs => {
+            let shown = jobs.iter().take(JOBS_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let more = jobs.len().saturating_sub(JOBS_SHOWN);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("jobs {shown}{more} are unknown from there on")
+        }
+    };
+    format!("{file}:{line}: {lost} could not be written, from {since_ms} to {until_ms} ms: {jobs}")
+}
+
 fn tell(
     output: &mut impl Write,
     log: &Log,
@@ -168,6 +187,9 @@ fn tell(
     }
     for line in &log.torn {
         writeln!(output, "note: {line}: cut short, and passed over")?;
+    }
+    for gap in &log.gaps {
+        writeln!(output, "note: {}", missing(log, gap))?;
     }
     for note in draft.iter().flat_map(|draft| &draft.notes) {
         writeln!(output, "note: {note}")?;
@@ -209,11 +231,37 @@ struct ImportJson<'a> {
     lines: usize,
     findings: &'a [Finding],
     torn: &'a [String],
+    gaps: Vec<GapJson<'a>>,
     notes: &'a [String],
     jobs: usize,
     workers: usize,
     found: Option<FoundJson<'a>>,
     command: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct GapJson<'a> {
+    file: &'a str,
+    line: usize,
+    lost: u64,
+    since_ms: i64,
+    until_ms: i64,
+    unknown_jobs: &'a [String],
+}
+
+impl<'a> GapJson<'a> {
+    fn of(log: &'a Log, gap: &'a Gap) -> Self {
+        let Gap { file, number, lost: Lost { count, since_ms, until_ms }, jobs } = gap;
+        let file = log.files.get(*file).map_or("", String::as_str);
+        Self {
+            file,
+            line: *number,
+            lost: *count,
+            since_ms: *since_ms,
+            until_ms: *until_ms,
+            unknown_jobs: jobs,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -237,6 +285,7 @@ fn report<'a>(
         lines: log.lines.len(),
         findings: &log.findings,
         torn: &log.torn,
+        gaps: log.gaps.iter().map(|gap| GapJson::of(log, gap)).collect(),
         notes: draft.map_or(&[], |draft| &draft.notes),
         jobs: draft.map_or(0, |draft| draft.scenario.jobs.len()),
         workers: draft.map_or(0, |draft| draft.scenario.workers.len()),

@@ -46,9 +46,11 @@ pub(super) fn check(log: &Log) -> Vec<Finding> {
         let attempt = lines.first().map_or(1, |placed| placed.line.ticket.attempt.get());
         jobs.entry(job).or_default().push(Claim { token, attempt, lines });
     }
-    for claims in jobs.values() {
+    for (job, claims) in &jobs {
         claims.iter().for_each(|claim| checker.within(claim));
-        for pair in claims.windows(2) {
+        // What came between two claims may be lost in a gap.
+        let is_known = |claim: &Claim<'_>| log.known.get(*job).is_none_or(|known| claim.token < known.token);
+        for pair in claims.windows(2).filter(|pair| is_known(&pair[0]) && is_known(&pair[1])) {
             checker.between(&pair[0], &pair[1]);
         }
         checker.order(claims);

@@ -10,7 +10,7 @@ const ANSWERS: &[&str] = &["ok", "retryable", "permanent", "bad-ack", "other"];
 const FINISHED: &[&str] = &["done", "dead", "pending", "stale"];
 const RELEASED: &[&str] = &["pending", "stale"];
 const WHATS: &str =
-    "claimed, answered, finished, left-to-lease, lease-lost, released, lock-wait, queue-failed";
+    "claimed, answered, finished, left-to-lease, lease-lost, released, lock-wait, queue-failed, lost";
 
 /// A line as the file has it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,10 @@ struct Row {
     finished: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     released: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since_ms: Option<i64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,8 +84,21 @@ pub enum Ticketed {
     Yes(Line),
     /// It tells of something else, such as a wait for a lock.
     No,
+    /// It tells that lines before it could not be written.
+    Lost(Lost),
     /// Its ticket is one that the contract does not allow, and why.
     Invalid(String),
+}
+
+/// Lines that could not be written, on a full disk for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lost {
+    /// How many.
+    pub count: u64,
+    /// When the first of them was to be, in ms since the Unix epoch, by the worker's clock.
+    pub since_ms: i64,
+    /// When lines could be written again, likewise.
+    pub until_ms: i64,
 }
 
 impl Line {
@@ -96,9 +113,14 @@ impl Line {
         if matches!(row.what.as_str(), "lock-wait" | "queue-failed") {
             return Ok(Ticketed::No);
         }
+        if row.what == "lost" {
+            let count = row.count.filter(|count| *count > 0);
+            let count = count.ok_or("`count` is missing or 0, allowed: how many lines are lost")?;
+            let (since_ms, until_ms) = (time("since_ms", row.since_ms)?, time("at_ms", row.at_ms)?);
+            return Ok(Ticketed::Lost(Lost { count, since_ms, until_ms }));
+        }
         let what = what(&row)?;
-        let at_ms = row.at_ms.ok_or("at_ms is null, allowed: ms since the Unix epoch")?;
-        let at_ms = Millis::named("at_ms", at_ms).map_err(|error| error.to_string())?.get();
+        let at_ms = time("at_ms", row.at_ms)?;
         let ticket = row.ticket.ok_or_else(|| format!("`ticket` is missing, required for {}", row.what))?;
         Ok(match ticket.checked() {
             Ok(ticket) => Ticketed::Yes(Self { at_ms, what, ticket }),
@@ -218,6 +240,11 @@ impl TicketRow {
         };
         made().map_err(|error| error.to_string())
     }
+}
+
+fn time(field: &'static str, ms: Option<i64>) -> Result<i64, String> {
+    let ms = ms.ok_or_else(|| format!("{field} is missing or null, allowed: ms since the Unix epoch"))?;
+    Millis::named(field, ms).map(Millis::get).map_err(|error| error.to_string())
 }
 
 fn what(row: &Row) -> Result<What, String> {

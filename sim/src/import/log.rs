@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::check;
+use super::gap::{Gap, Known};
 use super::{Finding, Line, Ticketed};
+use super::{check, gap};
 
 /// Largest log, in bytes: an incident, not a year.
 pub(super) const LEN_MAX: usize = 64 << 20;
@@ -51,6 +52,10 @@ pub struct Log {
     pub findings: Vec<Finding>,
     /// Lines that are cut short, as `FILE:LINE`: by a kill or a power cut at the end of a file, by a full disk anywhere.
     pub torn: Vec<String>,
+    /// Where lines could not be written, in the order of files and lines.
+    pub gaps: Vec<Gap>,
+    /// Up to where jobs are known whose story goes through a gap.
+    pub(super) known: BTreeMap<String, Known>,
 }
 
 impl Log {
@@ -68,6 +73,7 @@ impl Log {
         }
         // Stable: lines of one moment stay in the order of their file.
         log.lines.sort_by_key(|placed| placed.line.at_ms);
+        log.known = gap::known(&mut log);
         let findings = check::check(&log);
         log.findings.extend(findings);
         log.findings.sort();
@@ -77,11 +83,14 @@ impl Log {
     /// The lines of each claim, by job and token, each in the order of its file.
     #[must_use]
     pub fn claims(&self) -> BTreeMap<(&str, i64), Vec<&Placed>> {
-        let mut claims: BTreeMap<_, Vec<&Placed>> = BTreeMap::new();
-        for placed in &self.lines {
-            claims.entry((placed.line.job(), placed.line.token())).or_default().push(placed);
-        }
-        claims
+        by_claim(self.lines.iter())
+    }
+
+    /// The lines that tell of jobs, without those behind a gap in their job's story.
+    pub fn known(&self) -> impl Iterator<Item = &Placed> {
+        self.lines
+            .iter()
+            .filter(|placed| self.known.get(placed.line.job()).is_none_or(|known| known.contains(placed)))
     }
 
     fn add(&mut self, name: &str, bytes: &[u8]) -> Result<(), LogError> {
@@ -99,6 +108,7 @@ impl Log {
             match Line::parse(text.trim_end()) {
                 Ok(Ticketed::Yes(line)) => self.lines.push(Placed { file, number, line }),
                 Ok(Ticketed::No) => {}
+                Ok(Ticketed::Lost(lost)) => self.gaps.push(Gap { file, number, lost, jobs: Vec::new() }),
                 Ok(Ticketed::Invalid(why)) => {
                     self.findings.push(Finding {
                         file: name.to_owned(),
@@ -115,6 +125,17 @@ impl Log {
         }
         Ok(())
     }
+}
+
+/// Lines by job and token.
+pub(super) fn by_claim<'l>(
+    lines: impl Iterator<Item = &'l Placed>,
+) -> BTreeMap<(&'l str, i64), Vec<&'l Placed>> {
+    let mut claims: BTreeMap<_, Vec<&Placed>> = BTreeMap::new();
+    for placed in lines {
+        claims.entry((placed.line.job(), placed.line.token())).or_default().push(placed);
+    }
+    claims
 }
 
 /// Whether more characters could make an object of this line.

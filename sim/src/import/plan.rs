@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::What;
-use super::log::{Log, Placed};
+use super::log::{Log, Placed, by_claim};
 use crate::choice::REFUSALS;
 
 /// A claim that is to happen again.
@@ -52,14 +52,16 @@ pub(super) enum End {
     Lost,
     /// It was given back, unsent.
     Released,
+    /// It went on where its worker could not write its log.
+    Unknown,
 }
 
 /// The claims of a log in their order.
 pub(super) fn plan(log: &Log) -> Vec<Cue> {
-    let start_ms = log.lines.first().map_or(0, |placed| placed.line.at_ms);
+    let start_ms = log.known().next().map_or(0, |placed| placed.line.at_ms);
     let mut firsts = BTreeMap::new();
     let mut cues: Vec<Cue> = Vec::new();
-    for ((job, token), lines) in log.claims() {
+    for ((job, token), lines) in by_claim(log.known()) {
         let first = *firsts.entry(job).or_insert(token);
         let (Some(head), Some(last)) = (lines.first(), lines.last()) else { continue };
         cues.push(Cue {
@@ -70,7 +72,7 @@ pub(super) fn plan(log: &Log) -> Vec<Cue> {
             at_ms: head.line.at_ms - start_ms,
             last_ms: last.line.at_ms - start_ms,
             answer: answer(&lines),
-            end: end(&lines),
+            end: end(&lines, log.known.get(job).is_some_and(|known| known.goes_on_with(token))),
         });
     }
     cues.sort_by_key(|cue| cue.at_ms);
@@ -96,7 +98,7 @@ fn answer(lines: &[&Placed]) -> Answer {
     }
 }
 
-fn end(lines: &[&Placed]) -> End {
+fn end(lines: &[&Placed], goes_on: bool) -> End {
     let ends = lines.iter().rev().find_map(|placed| match &placed.line.what {
         What::Finished(_, _, word) if word == "stale" => Some(End::Late),
         What::Finished(..) | What::LeftToLease => Some(End::Recorded),
@@ -104,5 +106,5 @@ fn end(lines: &[&Placed]) -> End {
         What::Released(_) => Some(End::Released),
         What::Claimed | What::Answered(..) => None,
     });
-    ends.unwrap_or(End::Killed)
+    ends.unwrap_or(if goes_on { End::Unknown } else { End::Killed })
 }

@@ -53,7 +53,7 @@ pub fn search(
     options: SearchOptions,
     goes_on: impl Fn(u64) -> bool,
 ) -> Option<Found> {
-    let wanted = Steps::of(log.lines.iter().map(|placed| &placed.line));
+    let wanted = Steps::of(log.known().map(|placed| &placed.line));
     let mut best: Option<(u64, Likeness, Vec<Deviation>)> = None;
     let mut seeds = 0;
     for seed in options.start..options.start.saturating_add(options.seeds) {

@@ -201,6 +201,92 @@ fn a_line_that_is_cut_short_is_told_and_any_other_one_refused_with_its_place() {
     assert_eq!(read("\n").unwrap_err(), LogError::Empty);
 }
 
+/// What a worker could not write is missing, and proves nothing: no kill, no second lease, and no job's story is told
+/// beyond it.
+#[test]
+fn a_gap_is_told_and_is_no_kill() {
+    let at = |at: i64, id: &str, token: i64, what: &str| {
+        let mut line: Value =
+            serde_json::from_str(&line(at, "a", token, token, 9_000, json!({ "what": what }))).unwrap();
+        line["ticket"]["id"] = id.into();
+        match what {
+            "answered" => line["answer"] = if id == "left" { "bad-ack" } else { "ok" }.into(),
+            "finished" => (line["outcome"], line["finished"]) = ("ok".into(), "done".into()),
+            _ => {}
+        }
+        line.to_string()
+    };
+    let lost = json!({"at_ms": 5_000, "what": "lost", "count": 4, "since_ms": 1_300}).to_string();
+    let lines = [
+        at(1_000, "over", 1, "claimed"),
+        at(1_050, "over", 1, "answered"),
+        at(1_100, "over", 1, "finished"),
+        at(1_110, "left", 1, "claimed"),
+        at(1_140, "left", 1, "answered"),
+        at(1_150, "left", 1, "left-to-lease"),
+        at(1_200, "open", 1, "claimed"),
+        lost,
+        at(5_000, "open", 2, "claimed"),
+        at(5_010, "open", 2, "finished"),
+        at(5_100, "headless", 1, "finished"),
+        at(5_200, "left", 3, "claimed"),
+        at(5_300, "new", 1, "claimed"),
+        at(5_350, "new", 1, "answered"),
+        at(5_400, "new", 1, "finished"),
+    ];
+    let log = read(&(lines.join("\n") + "\n")).unwrap();
+    assert_eq!(log.findings, [], "a lease that seems to be live may have been given back in the gap");
+    let gap = &log.gaps[0];
+    assert_eq!((gap.number, gap.lost.count, gap.lost.since_ms, gap.lost.until_ms), (8, 4, 1_300, 5_000));
+    assert_eq!(gap.jobs, ["headless", "left", "open"]);
+    let known: Vec<_> = log.known().map(|placed| placed.number).collect();
+    assert_eq!(known, [1, 2, 3, 4, 5, 6, 7, 13, 14, 15]);
+    let draft = draft(&log).unwrap();
+    assert!(!draft.notes.iter().any(|note| note.contains("killed")), "{:?}", draft.notes);
+    let found = search(&log, &draft, SearchOptions { start: 1, seeds: 20 }, |_| true).unwrap();
+    assert!(found.likeness.is_exact, "{found:?}");
+    let kills = found.scenario.deviations.iter().filter(|deviation| deviation.to_string().contains("kill"));
+    assert_eq!(kills.count(), 0);
+    // Without the line that tells of it, it would be one.
+    let untold: Vec<_> = lines.iter().filter(|line| !line.contains("lost")).cloned().collect();
+    let log = read(&(untold.join("\n") + "\n")).unwrap();
+    assert!(log.findings.iter().any(|finding| finding.clause == "Q29, Q34"), "{:?}", log.findings);
+
+    // A worker that was killed before, and whose job another one took over before, was killed all the same.
+    let took_over = at(1_250, "open", 2, "claimed").replace("\"owner\":\"a\"", "\"owner\":\"b\"");
+    let mut lines = lines[..8].to_vec();
+    lines[6] = lines[6].replace("9000", "1250");
+    let files = [("a".to_owned(), lines.join("\n") + "\n"), ("b".to_owned(), took_over + "\n")];
+    let log = Log::read(&files.map(|(name, text)| (name, text.into_bytes()))).unwrap();
+    assert_eq!((&log.gaps[0].jobs, log.known().count()), (&Vec::new(), 8));
+
+    for (bad, part) in [
+        (json!({"at_ms": 5_000, "what": "lost", "count": 0, "since_ms": 1}), "`count` is missing or 0"),
+        (json!({"at_ms": 5_000, "what": "lost", "count": 1}), "since_ms is missing"),
+    ] {
+        let Err(LogError::Line { what, .. }) = read(&format!("{bad}\n")) else { panic!("{bad}") };
+        assert!(what.contains(part), "{what}");
+    }
+}
+
+/// The command says how many events are missing, where, and whose story is cut.
+#[test]
+fn a_gap_is_told_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let claimed = line(1_000, "a", 1, 1, 2_000, json!({"what": "claimed"}));
+    let lost = json!({"at_ms": 1_500, "what": "lost", "count": 3, "since_ms": 1_200});
+    std::fs::write(folder.path().join("gap.jsonl"), format!("{claimed}\n{lost}\n")).unwrap();
+    let output = sim(folder.path(), &["import", "gap.jsonl", "--seeds", "4", "--out", "gap.toml"]);
+    let text = text_of(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{text}{}", text_of(&output.stderr));
+    let told =
+        "gap.jsonl:2: 3 events could not be written, from 1200 to 1500 ms: job cake is unknown from there on";
+    assert!(text.contains(told) && !text.contains("killed"), "{text}");
+    let output = sim(folder.path(), &["import", "gap.jsonl", "--seeds", "4", "--json", "--out", "gap2.toml"]);
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&json["gaps"][0]["lost"], &json["gaps"][0]["unknown_jobs"]), (&json!(3), &json!(["cake"])));
+}
+
 /// The findings hold no false alarm: what the real queue did under every fault is what the contract allows. And what
 /// was simulated is found again from its log alone.
 #[test]

@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use ackward::rules::Event;
+use ackward::rules::{Event, Invalid};
 
 /// The longest line that is looked at, in bytes. An event's has less than 200, white space aside.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
@@ -87,15 +87,15 @@ impl<R: Read> Lines<R> {
         self.number += 1;
         let number = self.number;
         if is_too_long {
-            let event = Err(format!("longer than {LINE_BYTES_MAX} bytes"));
+            let event = Err(format!(
+                "the line is longer than {LINE_BYTES_MAX} bytes, allowed: up to {LINE_BYTES_MAX}"
+            ));
             return Ok(Some(Some(Line { number, event })));
         }
         let event = match str::from_utf8(&line) {
             Ok(text) if text.trim().is_empty() => return Ok(Some(None)),
-            Ok(text) => {
-                Event::from_json(text.trim_end_matches(['\n', '\r'])).map_err(|error| error.to_string())
-            }
-            Err(_) => Err("not UTF-8".to_owned()),
+            Ok(text) => Event::from_json(text.trim_end_matches(['\n', '\r'])).map_err(refused),
+            Err(_) => Err("the line is not UTF-8, allowed: UTF-8 text".to_owned()),
         };
         Ok(Some(Some(Line { number, event })))
     }
@@ -117,9 +117,33 @@ impl<R: Read> Lines<R> {
     }
 }
 
+/// Why a line is refused: whoever writes lines has not heard of events.
+fn refused(invalid: Invalid) -> String {
+    let field = if invalid.field == "event" { "the line".into() } else { invalid.field };
+    Invalid { field, ..invalid }.to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// M2: it names the line or the field, what is there, and what is allowed.
+    #[test]
+    fn a_refused_line_is_called_a_line() {
+        const ALLOWED: &str =
+            r#", allowed: an object with exactly the keys "id" and "qty", such as {"id":"cake","qty":3}"#;
+        for (text, why) in [
+            ("nonsense", "the line is no JSON (expected ident at line 1 column 2)"),
+            ("[1]", "the line is a list of 1"),
+            (r#"{"id":"a","qty":1,"x":1}"#, r#"the line is an object with the key "x""#),
+            (r#"{"id":"a"}"#, "the line is an object without qty"),
+        ] {
+            let lines = Lines::new(text.as_bytes()).batch(1, false).unwrap();
+            assert_eq!(lines[0].event, Err(format!("{why}{ALLOWED}")));
+        }
+        let lines = Lines::new(&b"{\"id\":\"a\",\"qty\":0}"[..]).batch(1, false).unwrap();
+        assert_eq!(lines[0].event, Err("qty is 0, allowed: a whole number from 1 to 1000".to_owned()));
+    }
 
     #[test]
     fn lines_keep_their_numbers_whatever_stands_between() {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use ackward::adapter::{SystemClock, Threads};
 use ackward::port::{Blocking, Clock, Lane};
 use ackward::rules::{Millis, Status};
-use ackward::shell::{CommitFailed, Happening, Observer, Page, Pages, Received};
+use ackward::shell::{CommitFailed, Happening, Observer, Page, Pages, Received, Trouble, TroubleLine};
 use ackward::storage::{Depth, Finished, Inbox, JobFilter, JobRow, Queue, Stats, StorageError, Totals};
 
 use super::metrics::{ReceiveMetrics, WorkMetrics};
@@ -74,6 +74,8 @@ pub struct Board {
     samples: RefCell<VecDeque<Sample>>,
     counts: RefCell<Counts>,
     trouble: RefCell<Option<String>>,
+    /// How often that is logged.
+    looking: Trouble,
     failing: RefCell<Option<Failing>>,
     looked_ms: Cell<i64>,
     stopping: Cell<bool>,
@@ -87,6 +89,7 @@ impl Board {
             samples: RefCell::default(),
             counts: RefCell::new(Counts::None),
             trouble: RefCell::default(),
+            looking: Trouble::default(),
             failing: RefCell::default(),
             looked_ms: Cell::new(0),
             stopping: Cell::new(false),
@@ -242,10 +245,15 @@ impl Board {
     fn looked(&self, at: Millis) {
         self.looked_ms.set(at.get());
         *self.trouble.borrow_mut() = None;
+        if let Some(failures) = self.looking.worked() {
+            tracing::info!(failures, "the status page can look at the file again");
+        }
     }
 
     fn fail(&self, error: &StorageError) {
-        tracing::warn!(%error, "the status page cannot look at the file");
+        if let Some(TroubleLine { left_out }) = self.looking.failed(now().get()) {
+            tracing::warn!(%error, left_out, "the status page cannot look at the file");
+        }
         *self.trouble.borrow_mut() = Some(error.to_string());
     }
 

@@ -25,6 +25,8 @@ pub(super) enum Refusal {
     ContentType,
     /// 400: what of the idempotency key is wrong.
     Key(&'static str),
+    /// 400: Host is missing, stands more than once, or is malformed.
+    Host,
     /// 400: Transfer-Encoding and Content-Length.
     TwoLengths,
     /// 413.
@@ -54,7 +56,9 @@ impl Refusal {
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::ContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Key(_) | Self::TwoLengths | Self::BodyFraming | Self::Body(_) => StatusCode::BAD_REQUEST,
+            Self::Host | Self::Key(_) | Self::TwoLengths | Self::BodyFraming | Self::Body(_) => {
+                StatusCode::BAD_REQUEST
+            }
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             // The sender may be the same one with the same request, on a network that cut it: no reason to give up.
             Self::BodyTimeout | Self::BodyCut => StatusCode::REQUEST_TIMEOUT,
@@ -72,6 +76,7 @@ impl Refusal {
             Self::HeadTooLarge => "head-too-large",
             Self::ContentType => "unsupported-media-type",
             Self::Key(_) => "idempotency-key",
+            Self::Host => "host",
             Self::TwoLengths => "two-lengths",
             Self::BodyTooLarge => "body-too-large",
             Self::BodyTimeout => "body-timeout",
@@ -125,6 +130,7 @@ impl fmt::Display for Refusal {
             Self::HeadTooLarge => f.write_str("the head is too large"),
             Self::ContentType => f.write_str("the content type is not application/json, plain"),
             Self::Key(what) | Self::Signature(what) => f.write_str(what),
+            Self::Host => f.write_str("Host must stand exactly once, as HOST or HOST:PORT (RFC 9112, 3.2)"),
             Self::TwoLengths => {
                 f.write_str("Transfer-Encoding and Content-Length stand both: send one of them, plain")
             }

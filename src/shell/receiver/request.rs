@@ -14,7 +14,7 @@ use super::refusal::Refusal;
 use crate::port::Clock;
 use crate::rules::{Event, Invalid, Millis, Name};
 use crate::shell::http_sender::IDEMPOTENCY_KEY;
-use crate::shell::http_server::TwoLengths;
+use crate::shell::http_server::{TwoLengths, has_proper_host};
 use crate::shell::signature::{Secrets, WEBHOOK_ID, WEBHOOK_SIGNATURE, WEBHOOK_TIMESTAMP};
 use crate::shell::wait::within;
 
@@ -33,6 +33,9 @@ pub(super) async fn read<C: Clock>(
     options: &ReceiverOptions,
     now: Millis,
 ) -> Result<Event, Refusal> {
+    if !has_proper_host(&request) {
+        return Err(Refusal::Host);
+    }
     let (head, body) = request.into_parts();
     if head.extensions.get::<TwoLengths>().is_some() {
         return Err(Refusal::TwoLengths);

@@ -1,5 +1,5 @@
 //! Looks for what should not be in a queue file, and mends what can be mended without a guess. It reads the whole
-//! file, one question after the other.
+//! file: row by row in short reads, since a reader holds up whoever commits, and then what needs all rows at once.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
@@ -10,6 +10,8 @@ use crate::rules::Millis;
 use crate::storage::StorageError;
 use crate::storage::transaction::Immediate;
 
+/// Rows read in one go: some ten milliseconds.
+const PIECE_ROWS: i64 = 2_000;
 /// Findings of one check that are told one by one; more are only counted.
 const SHOWN_MAX: usize = 20;
 
@@ -29,6 +31,8 @@ pub struct Finding {
 /// A question with the rows that are wrong as its answer (seq, and a text), and the statement that mends them.
 struct Check {
     name: &'static str,
+    /// Whether it looks at each job by itself: then it is asked piece by piece, by the words of [`piece`].
+    is_by_row: bool,
     find: &'static str,
     mend: Option<&'static str>,
 }
@@ -45,6 +49,7 @@ macro_rules! audited {
 const CHECKS: &[Check] = &[
     Check {
         name: "null-lease",
+        is_by_row: true,
         find: "SELECT seq, 'job ' || id || ' is leased without an end: no claim ever takes it up again' FROM jobs \
             WHERE status = 'leased' AND lease_until IS NULL",
         // Over at once: the next claim takes the job up, or quarantines it. No lease ends after its deadline (Q31).
@@ -55,6 +60,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "lease-left-over",
+        is_by_row: true,
         find: "SELECT seq, 'job ' || id || ' is ' || status || ' and has an owner or the end of a lease' FROM jobs \
             WHERE status IN ('pending', 'done', 'dead') AND (owner IS NOT NULL OR lease_until IS NOT NULL)",
         mend: Some(
@@ -64,6 +70,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "token-below-audit",
+        is_by_row: false,
         find: concat!(
             "SELECT seq, 'job ' || id || ' has token ' || token || ', the audit has seen ' || seen || \
              ': an old ticket could hold again (a pruned job that was enqueued anew looks like this, too)' FROM ",
@@ -78,6 +85,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "impossible",
+        is_by_row: true,
         find: "SELECT seq, 'job ' || id || ': ' || what FROM (SELECT seq, id, CASE \
             WHEN status = 'leased' AND owner IS NULL THEN 'leased by nobody' \
             WHEN status = 'leased' AND (attempts < 1 OR token < 1) THEN 'leased without an attempt or a token' \
@@ -93,6 +101,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "sequence",
+        is_by_row: false,
         find: "SELECT max(seq), 'the next seq, ' || (SELECT seq + 1 FROM sqlite_sequence WHERE name = 'jobs') || \
             ', was given out before' FROM jobs \
             HAVING max(seq) > (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'jobs')",
@@ -103,6 +112,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "sequence-used-up",
+        is_by_row: false,
         // What SQLite then answers is that the disk is full.
         find: "SELECT NULL, 'the last seq of ' || name || ' is given out: nothing can be added there any more' \
             FROM sqlite_sequence WHERE seq >= 9223372036854775807",
@@ -113,37 +123,154 @@ const CHECKS: &[Check] = &[
 const INTEGRITY: &str =
     "SELECT NULL, integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'";
 const JOURNAL: &str = "PRAGMA journal_mode";
-const LATEST: &str =
-    "SELECT max(available_at) FROM jobs WHERE status = 'done' AND typeof(available_at) = 'integer'";
+/// Greatest time of those done among the ?2 jobs behind ?1, and where they end.
+const LATEST: &str = "SELECT max(CASE WHEN status = 'done' AND typeof(available_at) = 'integer' THEN available_at END), \
+    max(seq) FROM (SELECT seq, status, available_at FROM jobs WHERE seq > ?1 ORDER BY seq LIMIT ?2)";
+
+/// What one check has found.
+struct Found {
+    check: &'static str,
+    mendable: bool,
+    shown: Vec<Finding>,
+    more: usize,
+}
+
+impl Found {
+    const fn new(check: &'static str, mendable: bool) -> Self {
+        Self { check, mendable, shown: Vec::new(), more: 0 }
+    }
+
+    fn add(&mut self, seq: Option<i64>, what: String) {
+        if self.shown.len() < SHOWN_MAX {
+            self.shown.push(Finding { check: self.check, seq, what, mendable: self.mendable });
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// All that a question answers.
+    fn collect(
+        &mut self,
+        connection: &Connection,
+        sql: &str,
+        params: impl rusqlite::Params,
+    ) -> Result<(), StorageError> {
+        let mut statement = connection.prepare_cached(sql)?;
+        let mut rows = statement.query(params)?;
+        while let Some(row) = rows.next()? {
+            self.add(row.get(0)?, text(row)?);
+        }
+        Ok(())
+    }
+
+    /// The findings; those that are not told one by one are counted.
+    fn into_findings(self) -> impl Iterator<Item = Finding> {
+        let Self { check, mendable, shown, more } = self;
+        let more =
+            (more > 0).then(|| Finding { check, seq: None, what: format!("and {more} more"), mendable });
+        shown.into_iter().chain(more)
+    }
+}
 
 /// All findings, check by check.
-pub(super) fn examine(connection: &Connection) -> Result<Vec<Finding>, StorageError> {
+pub(super) fn examine(
+    connection: &Connection,
+    quick: bool,
+    rest: &mut dyn FnMut(),
+) -> Result<Vec<Finding>, StorageError> {
     let mut findings = Vec::new();
-    ask_checks(connection, true)?;
-    let sound = collect(connection, "integrity", INTEGRITY, false, &mut findings);
-    ask_checks(connection, false)?;
-    sound?;
-    settings(connection, &mut findings)?;
-    for (check, table, (before, after)) in [
-        ("range", row::JOBS, ("", ": claim passes it over")),
-        ("audit-range", row::REDRIVES, ("in redrives, ", "")),
-    ] {
-        let (bad, more) = table.find_bad(connection, SHOWN_MAX)?;
-        for row::BadRow { seq, invalid } in bad {
-            let what = format!("{before}{invalid}{after}");
-            findings.push(Finding { check, seq: Some(seq), what, mendable: false });
-        }
-        count_more(check, more, false, &mut findings);
+    if !quick {
+        let mut pages = Found::new("integrity", false);
+        ask_checks(connection, true)?;
+        let looked = pages.collect(connection, INTEGRITY, []);
+        ask_checks(connection, false)?;
+        looked?;
+        findings.extend(pages.into_findings());
+        rest();
     }
-    for check in CHECKS {
-        collect(connection, check.name, check.find, check.mend.is_some(), &mut findings)?;
+    settings(connection, &mut findings)?;
+    let mut checks: Vec<_> =
+        CHECKS.iter().map(|check| (check, Found::new(check.name, check.mend.is_some()))).collect();
+    findings.extend(jobs(connection, &mut checks, rest)?.into_findings());
+    findings.extend(audit(connection, rest)?.into_findings());
+    for (check, mut found) in checks {
+        if !check.is_by_row {
+            found.collect(connection, check.find, [])?;
+            rest();
+        }
+        findings.extend(found.into_findings());
     }
     Ok(findings)
 }
 
+/// Looks at each job by itself: its ranges, and the checks that are by row.
+fn jobs(
+    connection: &Connection,
+    checks: &mut [(&Check, Found)],
+    rest: &mut dyn FnMut(),
+) -> Result<Found, StorageError> {
+    let mut by_row: Vec<_> = checks.iter_mut().filter(|(check, _)| check.is_by_row).collect();
+    let mut range = Found::new("range", false);
+    let mut after = i64::MIN;
+    loop {
+        let last = row::JOBS.find_bad(connection, after, PIECE_ROWS, |row::BadRow { seq, invalid }| {
+            range.add(Some(seq), format!("{invalid}: claim passes it over"));
+        })?;
+        let Some(last) = last else { return Ok(range) };
+        for (check, found) in &mut by_row {
+            found.collect(connection, &piece(check.find), [after, last])?;
+        }
+        after = last;
+        rest();
+    }
+}
+
+/// A question by row, asked of the jobs behind ?1 up to ?2.
+fn piece(find: &str) -> String {
+    format!("{find} AND seq > ?1 AND seq <= ?2")
+}
+
+/// Looks at each row of the audit.
+fn audit(connection: &Connection, rest: &mut dyn FnMut()) -> Result<Found, StorageError> {
+    let mut range = Found::new("audit-range", false);
+    let mut after = i64::MIN;
+    loop {
+        let last =
+            row::REDRIVES.find_bad(connection, after, PIECE_ROWS, |row::BadRow { seq, invalid }| {
+                range.add(Some(seq), format!("in redrives, {invalid}"));
+            })?;
+        let Some(last) = last else { return Ok(range) };
+        after = last;
+        rest();
+    }
+}
+
+/// The first `max` jobs that break a range, by seq.
+pub(super) fn bad_rows(connection: &Connection, max: usize) -> Result<Vec<row::BadRow>, StorageError> {
+    let (mut bad, mut after) = (Vec::new(), i64::MIN);
+    while bad.len() < max {
+        let last = row::JOBS.find_bad(connection, after, PIECE_ROWS, |row| bad.push(row))?;
+        let Some(last) = last else { break };
+        after = last;
+    }
+    bad.truncate(max);
+    Ok(bad)
+}
+
 /// The latest time at which a job was done, in ms since 1970; a clock that shows less has been set back.
-pub(super) fn latest_ms(connection: &Connection) -> Result<Option<i64>, StorageError> {
-    Ok(connection.query_row(LATEST, [], |row| row.get(0))?)
+pub(super) fn latest_ms(
+    connection: &Connection,
+    rest: &mut dyn FnMut(),
+) -> Result<Option<i64>, StorageError> {
+    let (mut latest_ms, mut after) = (None, i64::MIN);
+    loop {
+        let (ms, last): (Option<i64>, Option<i64>) = connection
+            .prepare_cached(LATEST)?
+            .query_row((after, PIECE_ROWS), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let Some(last) = last else { return Ok(latest_ms) };
+        (latest_ms, after) = (latest_ms.max(ms), last);
+        rest();
+    }
 }
 
 /// Mends what can be, in one transaction; returns the number of rows changed.
@@ -174,33 +301,6 @@ fn settings(connection: &Connection, findings: &mut Vec<Finding>) -> Result<(), 
     Ok(())
 }
 
-fn collect(
-    connection: &Connection,
-    check: &'static str,
-    sql: &str,
-    mendable: bool,
-    findings: &mut Vec<Finding>,
-) -> Result<(), StorageError> {
-    let mut statement = connection.prepare(sql)?;
-    let mut rows = statement.query([])?;
-    let mut count = 0;
-    while let Some(row) = rows.next()? {
-        count += 1;
-        if count <= SHOWN_MAX {
-            findings.push(Finding { check, seq: row.get(0)?, what: text(row)?, mendable });
-        }
-    }
-    count_more(check, count.saturating_sub(SHOWN_MAX), mendable, findings);
-    Ok(())
-}
-
-/// Findings that are not told one by one.
-fn count_more(check: &'static str, more: usize, mendable: bool, findings: &mut Vec<Finding>) {
-    if more > 0 {
-        findings.push(Finding { check, seq: None, what: format!("and {more} more"), mendable });
-    }
-}
-
 /// The text of a finding; a part that another program made NULL makes the whole NULL.
 fn text(row: &Row<'_>) -> rusqlite::Result<String> {
     Ok(match row.get_ref(1)? {
@@ -220,11 +320,52 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let queue = Queue::open(&dir.path().join("queue.db"), &OpenOptions::new(Durability::Full)).unwrap();
         for sql in CHECKS.iter().flat_map(|check| [Some(check.find), check.mend]).flatten() {
-            let mut plan = queue.connection().prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-            let parameters: &[i64] = if plan.parameter_count() == 1 { &[0] } else { &[] };
-            let steps = plan.query_map(rusqlite::params_from_iter(parameters), |row| row.get(3)).unwrap();
-            let steps: Vec<String> = steps.collect::<Result<_, _>>().unwrap();
+            let steps = plan(&queue, sql);
             assert!(!steps.iter().any(|step| step.contains("CORRELATED")), "{sql}: {steps:?}");
         }
+    }
+
+    fn plan(queue: &Queue, sql: &str) -> Vec<String> {
+        let mut plan = queue.connection().prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let parameters = vec![0_i64; plan.parameter_count()];
+        let steps = plan.query_map(rusqlite::params_from_iter(parameters), |row| row.get(3)).unwrap();
+        steps.collect::<Result<_, _>>().unwrap()
+    }
+
+    /// A reader holds up whoever commits: what looks at jobs one by one reads no more of them than a piece has, and others
+    /// have their turn after each.
+    #[test]
+    fn rows_are_looked_at_in_pieces() {
+        let dir = tempfile::tempdir().unwrap();
+        let queue = Queue::open(&dir.path().join("queue.db"), &OpenOptions::new(Durability::Full)).unwrap();
+        for check in CHECKS.iter().filter(|check| check.is_by_row) {
+            let steps = plan(&queue, &piece(check.find));
+            let by_seq = "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
+            // Leases are few, and have an index.
+            let is_short = |step: &String| {
+                step == by_seq || step.contains("ackward_jobs_live (status=? AND lease_until=?")
+            };
+            assert!(steps.iter().all(is_short), "{}: {steps:?}", check.name);
+        }
+        let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 6001) \
+            INSERT INTO jobs SELECT i, 'job-' || i, 1, 'done', iif(i % 3000, 1, 0), 3, 1, i, 500, \
+            iif(i % 2000 = 1, 'w', NULL), NULL, NULL FROM n";
+        queue.connection().execute_batch(fill).unwrap();
+        let peer = Queue::open(&dir.path().join("queue.db"), &OpenOptions::new(Durability::Full)).unwrap();
+        peer.connection().busy_timeout(std::time::Duration::ZERO).unwrap();
+        let rests = std::cell::Cell::new(0);
+        let mut rest = || {
+            rests.set(rests.get() + 1);
+            peer.connection().execute_batch(&format!("PRAGMA user_version = {}", rests.get())).unwrap();
+        };
+        assert_eq!(queue.latest_ms(&mut rest).unwrap(), Some(6_001));
+        let findings = queue.examine(false, &mut rest).unwrap();
+        let found: Vec<_> = findings.iter().map(|found| (found.check, found.seq.unwrap_or(0))).collect();
+        let (left, done) = ("lease-left-over", "impossible");
+        let expected = [(left, 1), (left, 2_001), (left, 4_001), (left, 6_001), (done, 3_000), (done, 6_000)];
+        assert_eq!(found, expected, "nothing is lost or told twice where two pieces meet");
+        assert_eq!(rests.get(), 4 + 1 + 4 + 3, "times, pages, jobs, and what needs all rows at once");
+        assert_eq!(queue.examine(true, &mut rest).unwrap(), findings);
+        assert_eq!(rests.get(), 12 + 4 + 3, "without the pages");
     }
 }

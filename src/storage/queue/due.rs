@@ -254,7 +254,7 @@ mod tests {
             assert!(
                 queue.connection().pragma_query_value(None, pragma, |row| row.get::<_, bool>(0)).unwrap()
             );
-            assert_eq!(queue.examine().unwrap(), []);
+            assert_eq!(queue.examine(false, &mut || ()).unwrap(), []);
         }
     }
 }

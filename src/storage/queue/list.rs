@@ -55,7 +55,30 @@ const LIST_END: &str = "SELECT max(seq) FROM (SELECT seq FROM jobs WHERE seq > ?
 /// Where the piece that goes down from a seq ends.
 const LAST_END: &str =
     "SELECT min(seq) FROM (SELECT seq FROM jobs WHERE seq <= ?1 ORDER BY seq DESC LIMIT ?2)";
-const LIVE: &str = concat!("SELECT ", columns!(), " FROM jobs WHERE status = 'pending' OR status = 'leased'");
+/// The planner, left alone, walks the table for the first of them.
+const WAITING: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM jobs INDEXED BY ackward_jobs_live WHERE status = 'pending' AND lease_until IS NULL AND seq > ?1 \
+     ORDER BY seq LIMIT ?2"
+);
+/// Leased jobs, and pending ones that stand apart from the others in the index.
+const OTHERS: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM jobs INDEXED BY ackward_jobs_live WHERE status = 'leased' AND seq > ?1 AND seq <= ?2 UNION ALL SELECT ",
+    columns!(),
+    " FROM jobs INDEXED BY ackward_jobs_live \
+     WHERE status = 'pending' AND lease_until IS NOT NULL AND seq > ?1 AND seq <= ?2"
+);
+const HAS_LIVE: &str =
+    "SELECT EXISTS(SELECT 1 FROM sqlite_schema WHERE type = 'index' AND name = 'ackward_jobs_live')";
+/// For a file that lacks the index, and is only looked at.
+const LIVE_WITHOUT_INDEX: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM jobs WHERE seq > ?1 AND seq <= ?2 AND (status = 'pending' OR status = 'leased')"
+);
 const BY_ID: &str = concat!("SELECT ", columns!(), " FROM jobs WHERE id = ?1");
 const BY_SEQ: &str = concat!("SELECT ", columns!(), " FROM jobs WHERE seq = ?1");
 const AUDIT: &str =
@@ -109,9 +132,29 @@ fn number(rows: usize) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
-/// Every job that is not finished, in no order.
-pub(super) fn live(connection: &Connection) -> Result<Vec<JobRow>, StorageError> {
-    read(connection, LIVE, [])
+/// The jobs behind `after` that are not finished, by seq, and up to where it went.
+pub(super) fn live(
+    connection: &Connection,
+    after: i64,
+    max: usize,
+) -> Result<(Vec<JobRow>, i64), StorageError> {
+    let has_index: bool = connection.prepare_cached(HAS_LIVE)?.query_row([], |row| row.get(0))?;
+    if !has_index {
+        let end = connection.prepare_cached(LIST_END)?.query_row((after, number(max)), |row| row.get(0))?;
+        let Some(end) = end else { return Ok((Vec::new(), i64::MAX)) };
+        return Ok((read(connection, LIVE_WITHOUT_INDEX, (after, end))?, end));
+    }
+    let mut rows = read(connection, WAITING, (after, number(max)))?;
+    let is_full = rows.len() >= max;
+    let end = rows.last().filter(|_| is_full).map_or(i64::MAX, seq);
+    rows.extend(read(connection, OTHERS, (after, end))?);
+    rows.sort_by_key(seq);
+    Ok((rows, end))
+}
+
+/// A row's seq, which is always a whole number.
+fn seq(row: &JobRow) -> i64 {
+    if let Value::Integer(seq) = row.get("seq") { *seq } else { 0 }
 }
 
 pub(super) fn by_id(connection: &Connection, id: &Name) -> Result<Option<JobRow>, StorageError> {

@@ -1,9 +1,10 @@
 //! Removes jobs that finished long ago, a bounded piece at a time. Nothing in the contract asks for it, and it has a
-//! price (part Y): a pruned id is unknown to the queue, so it can be enqueued anew and starts at token 0.
+//! price (part Y): a pruned id is unknown to the queue, so it can be enqueued anew and starts at token 0. A row that breaks
+//! a range stays as it is, and is told (M12).
 
 use rusqlite::Connection;
 
-use super::row::first;
+use super::row::{BadRow, StoredJob, columns, first};
 use crate::rules::Millis;
 use crate::storage::StorageError;
 use crate::storage::transaction::Immediate;
@@ -16,8 +17,9 @@ macro_rules! finished {
          AND (status = 'done' OR (?4 AND status = 'dead' AND typeof(deadline) = 'integer' AND deadline < ?3))"
     };
 }
+const FIND: &str = concat!("SELECT ", columns!(), finished!(), " ORDER BY seq");
 const DELETE: &str = concat!("DELETE", finished!());
-const COUNT: &str = concat!("SELECT count(*)", finished!());
+const DELETE_ONE: &str = "DELETE FROM jobs WHERE seq = ?1";
 
 /// Which finished jobs are old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,10 +34,12 @@ pub struct PruneOptions {
 }
 
 /// What became of a piece of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pruned {
     /// Jobs removed, or counted.
     pub jobs: usize,
+    /// Jobs that are old and break a range, by seq: they stay as they are (M12).
+    pub bad: Vec<BadRow>,
     /// The last seq looked at: where to go on.
     pub last: i64,
 }
@@ -53,13 +57,40 @@ pub(super) fn prune(
         first(&mut *connection.prepare_cached(LAST)?, (after, max), |row| row.get::<_, Option<i64>>(0))?;
     let Some(last) = last.flatten() else { return Ok(None) };
     let range = (after, last, options.before.get(), options.dead);
-    let jobs = match transaction {
-        None => connection.prepare_cached(COUNT)?.query_row(range, |row| row.get::<_, i64>(0))?,
-        Some(transaction) => {
-            let deleted = connection.prepare_cached(DELETE)?.execute(range)?;
-            transaction.commit()?;
-            i64::try_from(deleted).unwrap_or(i64::MAX)
+    let (sound, bad) = find(connection, range)?;
+    if let Some(transaction) = transaction {
+        remove(connection, range, &sound, bad.is_empty())?;
+        transaction.commit()?;
+    }
+    Ok(Some(Pruned { jobs: sound.len(), bad, last }))
+}
+
+/// Behind which seq, up to which one, before when, and whether dead ones count.
+type Range = (i64, i64, i64, bool);
+
+/// The old ones of a piece: the seq of those that keep all ranges, and the others.
+fn find(connection: &Connection, range: Range) -> Result<(Vec<i64>, Vec<BadRow>), StorageError> {
+    let mut statement = connection.prepare_cached(FIND)?;
+    let mut rows = statement.query(range)?;
+    let (mut sound, mut bad) = (Vec::new(), Vec::new());
+    while let Some(row) = rows.next()? {
+        match StoredJob::read(row)? {
+            Ok(job) => sound.push(job.seq),
+            Err(row) => bad.push(row),
         }
-    };
-    Ok(Some(Pruned { jobs: usize::try_from(jobs).unwrap_or(0), last }))
+    }
+    Ok((sound, bad))
+}
+
+/// Removes the sound ones: in one go where there are no others.
+fn remove(connection: &Connection, range: Range, sound: &[i64], all: bool) -> Result<(), StorageError> {
+    if all {
+        connection.prepare_cached(DELETE)?.execute(range)?;
+        return Ok(());
+    }
+    let mut statement = connection.prepare_cached(DELETE_ONE)?;
+    for seq in sound {
+        statement.execute([seq])?;
+    }
+    Ok(())
 }

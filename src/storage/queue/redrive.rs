@@ -32,6 +32,12 @@ pub(super) fn redrive(
     Ok(())
 }
 
+/// What [`redrive`] would answer now, without a change.
+pub(super) fn check(connection: &Connection, id: &Name, now: Millis, ttl: Ttl) -> Result<(), RedriveError> {
+    deadline_ms(now, ttl)?;
+    find_dead(connection, id).map(drop)
+}
+
 /// Several jobs in one transaction, with an answer for each.
 pub(super) fn redrive_many(
     connection: &Connection,
@@ -71,17 +77,22 @@ fn revive(
     note: &Name,
     fault: &mut dyn Fault,
 ) -> Result<(), RedriveError> {
-    let Found { seq, status, token } =
-        find(connection, id)?.ok_or_else(|| RedriveError::NoSuchJob { id: id.clone() })?;
-    if status != Status::Dead {
-        return Err(RedriveError::NotDead { id: id.clone(), status });
-    }
-    let token = token.map_err(StorageError::Row)?;
+    let (seq, token) = find_dead(connection, id)?;
     execute(connection, AUDIT, (id.as_str(), token, now.get(), note.as_str()))?;
     fault.at(FaultPoint::AfterAudit)?;
     execute(connection, REVIVE, (seq, now.get(), deadline_ms))?;
     fault.at(FaultPoint::AfterRedrive)?;
     Ok(())
+}
+
+/// Seq and token of a dead job that a claim would take once it is redriven.
+fn find_dead(connection: &Connection, id: &Name) -> Result<(i64, i64), RedriveError> {
+    let Found { seq, status, token } =
+        find(connection, id)?.ok_or_else(|| RedriveError::NoSuchJob { id: id.clone() })?;
+    if status != Status::Dead {
+        return Err(RedriveError::NotDead { id: id.clone(), status });
+    }
+    Ok((seq, token.map_err(StorageError::Row)?))
 }
 
 /// A job as redrive finds it.

@@ -86,13 +86,13 @@ impl Log<'_> {
 
 /// A table, and how a row of it is looked at, column by column.
 pub(super) struct Table {
-    /// Selects every row, by seq; the first column is the seq.
+    /// Selects at most ?2 rows behind ?1, by seq; the first column is the seq.
     select: &'static str,
     check: fn(i64, &Row<'_>) -> Result<(), Invalid>,
 }
 
 pub(super) const JOBS: Table = Table {
-    select: concat!("SELECT ", columns!(), " FROM jobs ORDER BY seq"),
+    select: concat!("SELECT ", columns!(), " FROM jobs WHERE seq > ?1 ORDER BY seq LIMIT ?2"),
     check: |seq, row| {
         let job = read_columns(seq, row)?;
         if job.status == Status::Pending && job.token == TOKEN_MAX {
@@ -103,7 +103,7 @@ pub(super) const JOBS: Table = Table {
 };
 /// The audit (Q44).
 pub(super) const REDRIVES: Table = Table {
-    select: "SELECT seq, id, token, at_ms, note FROM redrives ORDER BY seq",
+    select: "SELECT seq, id, token, at_ms, note FROM redrives WHERE seq > ?1 ORDER BY seq LIMIT ?2",
     check: |_, row| {
         name(row, 1, "id")?;
         integer(row, 2, "token", 0, TOKEN_MAX)?;
@@ -113,24 +113,26 @@ pub(super) const REDRIVES: Table = Table {
 };
 
 impl Table {
-    /// All bad rows, by seq: the first `max` of them, and how many more there are.
+    /// Hands out the bad rows among the `max` ones behind `after`, by seq: one short read. Returns the last seq looked at,
+    /// `None` at the end of the table.
     pub(super) fn find_bad(
         &self,
         connection: &Connection,
-        max: usize,
-    ) -> Result<(Vec<BadRow>, usize), StorageError> {
-        let mut statement = connection.prepare(self.select)?;
-        let mut rows = statement.query([])?;
-        let (mut bad, mut more) = (Vec::new(), 0);
+        after: i64,
+        max: i64,
+        mut take: impl FnMut(BadRow),
+    ) -> Result<Option<i64>, StorageError> {
+        let mut statement = connection.prepare_cached(self.select)?;
+        let mut rows = statement.query((after, max))?;
+        let mut last = None;
         while let Some(row) = rows.next()? {
             let seq = row.get(0)?;
-            match (self.check)(seq, row) {
-                Ok(()) => {}
-                Err(invalid) if bad.len() < max => bad.push(BadRow { seq, invalid }),
-                Err(_) => more += 1,
+            last = Some(seq);
+            if let Err(invalid) = (self.check)(seq, row) {
+                take(BadRow { seq, invalid });
             }
         }
-        Ok((bad, more))
+        Ok(last)
     }
 }
 

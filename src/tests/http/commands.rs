@@ -114,9 +114,69 @@ fn prune_removes_what_finished_long_ago() {
             "UPDATE jobs SET status = 'done' WHERE id <> 'waits'; UPDATE jobs SET available_at = 5 WHERE id <> 'new'",
         )
         .unwrap();
-    assert_eq!(call(&site, "prune", &["--older-than", "1h"]).1, "1 jobs removed\n");
+    assert_eq!(call(&site, "prune", &["--older-than", "1h"]).1, "1 job removed\n");
     assert_eq!(site.jobs(), ["new done 0 0", "waits pending 0 0"]);
     assert_eq!(call(&site, "prune", &[]).0, Some(2), "an age is required");
+    // M12: what another program wrote out of range stays as it is, and is told.
+    open(&site.queue())
+        .execute("UPDATE jobs SET available_at = 5, qty = iif(id = 'new', 0, qty)", [])
+        .unwrap();
+    for (more, out) in [
+        (&["--dry-run"][..], "0 jobs would be removed, 1 passed over\n"),
+        (&[], "0 jobs removed, 1 passed over\n"),
+    ] {
+        let (code, said, err) = call(&site, "prune", &[&["--older-than", "1h"], more].concat());
+        assert_eq!((code, said.as_str()), (Some(0), out));
+        assert!(
+            err.contains(
+                "seq 2 is passed over, another program wrote it: qty is 0, allowed: a whole number from 1"
+            ),
+            "{err}"
+        );
+    }
+    assert_eq!(json(&call(&site, "prune", &["--older-than", "1h", "--json"]).1)["passed_over"], 1);
+    assert_eq!(site.jobs(), ["new done 0 0", "waits pending 0 0"]);
+}
+
+/// Whoever names no job hears how jobs are named.
+#[test]
+fn a_command_without_jobs_says_how_to_name_them() {
+    let site = Site::new();
+    for (command, arguments, said) in [
+        ("redrive", &[][..], "<--id <ID>|--all-dead>"),
+        ("redrive", &["--note", "n"], "<--id <ID>|--all-dead>"),
+        ("redrive", &["--note", "n", "--id", "a", "--all-dead"], "cannot be used with '--all-dead'"),
+        ("enqueue", &[], "<--id <ID>|--json-lines <FILE>>"),
+        ("enqueue", &["--json-lines", "x", "--id", "a", "--qty", "1"], "cannot be used with"),
+        ("enqueue", &["--json-lines", "x", "--qty", "1"], "cannot be used with"),
+        ("enqueue", &["--id", "a"], "--qty <QTY>"),
+        ("enqueue", &["--qty", "1"], "--id <ID>"),
+    ] {
+        let (code, _, err) = call(&site, command, arguments);
+        assert!(code == Some(2) && err.contains(said), "{command} {arguments:?}: {code:?} {err}");
+    }
+}
+
+/// Among JSON lines on stderr there is no other one, whatever the level: the last one says why the command failed.
+#[test]
+fn json_logs_end_with_json() {
+    let site = Site::new();
+    let lines = site.write("jobs.jsonl", "{\"id\":\"a\",\"qty\":1}\nnonsense\n");
+    let mut enqueue = ackward("enqueue");
+    enqueue.args(["--log-format", "json", "--log", "off", "--queue"]).arg(site.queue());
+    let (code, _, err) = run(enqueue.arg("--json-lines").arg(&lines));
+    assert_eq!(code, Some(2));
+    let told: Vec<_> = err.lines().map(json).collect();
+    let message = |nth: usize| told[nth]["fields"]["message"].as_str().unwrap().to_owned();
+    assert!(message(0).starts_with("made a new queue "), "{err}");
+    assert!(message(1).contains("jobs.jsonl, line 2: the line is no JSON"), "{err}");
+    assert!(message(2).ends_with("jobs.jsonl: 1 line was refused"), "{err}");
+    assert_eq!((&told[2]["level"], &told[2]["fields"]["exit"]), (&"ERROR".into(), &"usage".into()));
+    assert_eq!((&told[2]["fields"]["exit_code"], told.len()), (&2.into(), 3));
+    assert!(told[2]["timestamp"].as_str().unwrap().ends_with('Z'), "{err}");
+    let (code, _, err) =
+        run(ackward("stats").env("ACKWARD_LOG_FORMAT", "json").args(["--queue", "/nowhere/q.db"]));
+    assert_eq!((code, &json(err.trim())["fields"]["exit_code"]), (Some(5), &5.into()), "{err}");
 }
 
 /// M12: alone it is an error, among others it is passed over.
@@ -136,10 +196,23 @@ fn redrive_leaves_a_row_alone_that_no_claim_would_take() {
         err.contains("token is -5, allowed: a whole number from 0") && err.contains("`ackward doctor`"),
         "{err}"
     );
-    let (code, out, err) = call(&site, "redrive", &["--all-dead", "--note", "n"]);
+    let said = err;
+    let (code, _, err) = call(&site, "redrive", &["--id", "cake", "--note", "n", "--dry-run"]);
+    assert_eq!((code, &err), (Some(5), &said), "a dry run says the same");
+    let all = |more: &[&str]| call(&site, "redrive", &[&["--all-dead", "--note", "n"], more].concat());
+    let (code, out, told) = all(&["--dry-run"]);
+    let would = "tea: would be redriven\n1 job would be redriven, 1 passed over\n";
+    assert_eq!((code, out.as_str()), (Some(0), would), "{told}");
+    let (code, out, err) = all(&[]);
     assert_eq!((code, out.as_str()), (Some(0), "1 job redriven, 1 passed over\n"), "{err}");
     assert!(err.contains("job cake is passed over, no claim would take it: token is -5"), "{err}");
+    assert_eq!(told, err, "a dry run says the same");
     assert_eq!(site.jobs(), ["cake dead 1 -5", "tea pending 0 1"]);
+    // No such job, and one that is not dead.
+    for id in ["scone", "tea"] {
+        let one = |more: &[&str]| call(&site, "redrive", &[&["--id", id, "--note", "n"], more].concat());
+        assert_eq!(one(&["--dry-run"]), one(&[]), "{id}");
+    }
 }
 
 /// M12: found with a code of its own, mended, and then nothing is found.
@@ -157,6 +230,7 @@ fn doctor_finds_and_mends() {
     let checks: Vec<_> =
         out.lines().map(|line| json(line)["check"].as_str().unwrap_or("-").to_owned()).collect();
     assert_eq!(checks, ["indexes", "range", "null-lease", "-"]);
+    assert_eq!(call(&site, "doctor", &["--json", "--quick"]), (code, out, "ackward: 3 findings\n".into()));
     let (code, out, _) = call(&site, "doctor", &["--fix"]);
     assert_eq!(code, Some(0), "{out}");
     assert!(out.starts_with("1 row mended\n"), "{out}");

@@ -77,10 +77,16 @@ fn m10_sigterm_during_a_renewal_ends_cleanly() {
     assert_eq!(site.jobs(), ["cake done 1 1"]);
 }
 
-/// M10: a second SIGTERM while the release of the first is under way changes nothing: the job is given back.
+/// M10: a job that was claimed and not sent is given back after SIGTERM, and SIGHUP changes nothing about it. A second
+/// SIGTERM meanwhile ends the worker at once: what was not committed is rolled back, and the lease brings the job back.
 #[test]
-fn m10_sigterm_during_a_release_ends_cleanly() {
-    for batch in ["1", "4"] {
+fn m10_sigterm_during_a_release_ends_cleanly_and_a_second_one_at_once() {
+    for (batch, second, ends, left) in [
+        ("1", "-HUP", 0, "cake pending 0 1"),
+        ("4", "-HUP", 0, "cake pending 0 1"),
+        ("1", "-TERM", 143, "cake leased 1 1"),
+        ("4", "-TERM", 143, "cake leased 1 1"),
+    ] {
         let site = Site::new();
         let receiver = Receiver::start(&site, &[]);
         site.enqueue("cake", 3);
@@ -96,11 +102,12 @@ fn m10_sigterm_during_a_release_ends_cleanly() {
         std::thread::sleep(Duration::from_millis(100));
         peer.execute_batch("COMMIT").unwrap();
         worker.says("held at after-release");
-        worker.terminate();
+        worker.signal(second);
         let (code, out) = worker.ends();
-        assert_eq!(code, Some(0), "batch {batch}");
-        assert!(out.contains("\"released\":1") && out.contains("\"done\":0"), "batch {batch}: {out}");
-        assert_eq!(site.jobs(), ["cake pending 0 1"], "batch {batch}");
+        assert_eq!(code, Some(ends), "batch {batch} {second}");
+        let is_told = out.contains("\"released\":1") && out.contains("\"done\":0");
+        assert_eq!(is_told, ends == 0, "batch {batch} {second}: {out}");
+        assert_eq!(site.jobs(), [left], "batch {batch} {second}");
     }
 }
 
@@ -153,6 +160,34 @@ fn a_full_disk_is_reported_and_outlived() {
     let (code, out, _) = enqueue();
     assert_eq!(code, Some(0), "{out}");
     assert_eq!(number(&queue, "SELECT count(*) FROM jobs"), 400);
+}
+
+/// An event log on a disk that is full for a while says how much is missing, and jobs go on meanwhile.
+#[test]
+fn an_event_log_on_a_full_disk_says_what_is_lost() {
+    let site = Site::new();
+    let Some(disk) = SmallDisk::new(&site) else { return };
+    let receiver = Receiver::start(&site, &[]);
+    let log = disk.path("events.jsonl");
+    std::fs::write(&log, "").unwrap();
+    disk.fill();
+    site.enqueue("cake", 1);
+    let mut worker = Process::start(site.worker(&receiver.address).arg("--events").arg(&log));
+    site.wait_settled();
+    worker.says("the event log cannot be written");
+    disk.clear();
+    site.enqueue("tea", 1);
+    worker.says_both("the event log can be written again", "lost=");
+    site.wait_settled();
+    assert_eq!(worker.stop().0, Some(0));
+    let text = std::fs::read_to_string(&log).unwrap();
+    let lines = text.lines().filter(|line| !line.is_empty());
+    let lines: Vec<serde_json::Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lost = lines.iter().find(|line| line["what"] == "lost").unwrap();
+    let told = |id: &str| lines.iter().filter(|line| line["ticket"]["id"] == id).count();
+    let count = lost["count"].as_u64().unwrap();
+    assert!(count >= 3 && told("cake") == 0 && told("tea") == 3, "claimed, answered, finished: {text}");
+    assert!(lost["since_ms"].as_i64().unwrap() <= lost["at_ms"].as_i64().unwrap(), "{text}");
 }
 
 /// A worker whose claims meet a full disk is not ready and says why, logs it now and then and not each time, and works on

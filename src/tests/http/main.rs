@@ -6,6 +6,7 @@ mod browser;
 mod commands;
 mod crash;
 mod faults;
+mod impatience;
 mod interop;
 mod load;
 mod outside;

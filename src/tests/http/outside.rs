@@ -3,31 +3,28 @@
 
 use super::*;
 
-/// A flag that takes a file, with the rest of its command, its exit code, and whether the file is read once, so that
+/// A flag that takes a file, with the rest of its command, and whether the file is read once, so that
 /// a pipe of the shell does.
 struct Reader {
     command: &'static str,
     arguments: &'static [&'static str],
     flag: &'static str,
-    exit: i32,
     takes_pipe: bool,
 }
 
 const READERS: &[Reader] = &[
-    Reader { command: "enqueue", arguments: &[], flag: "--json-lines", exit: 2, takes_pipe: true },
-    Reader { command: "init", arguments: &[], flag: "--config", exit: 2, takes_pipe: true },
+    Reader { command: "enqueue", arguments: &[], flag: "--json-lines", takes_pipe: true },
+    Reader { command: "init", arguments: &[], flag: "--config", takes_pipe: true },
     Reader {
         command: "work",
         arguments: &["--url", "http://127.0.0.1:1/jobs"],
         flag: "--secret-file",
-        exit: 2,
         takes_pipe: true,
     },
     Reader {
         command: "work",
         arguments: &["--url", "http://127.0.0.1:1/jobs"],
         flag: "--events",
-        exit: 5,
         takes_pipe: false,
     },
 ];
@@ -92,17 +89,42 @@ fn a_named_pipe_a_device_and_a_directory_are_refused_before_they_are_opened() {
         ] {
             let (code, _, err) = run(reader.command(&site).arg(reader.flag).arg(path));
             let place = format!("{} {}", reader.command, reader.flag);
-            assert_eq!(code, Some(reader.exit), "{place} {}: {err}", path.display());
+            assert_eq!(code, Some(5), "{place} {}: {err}", path.display());
             let said = format!("{}: it is {is}, allowed: a regular file", path.display());
             assert!(err.contains(&said), "{place}: {err}");
         }
     }
     for path in [pipe.as_path(), "/dev/zero".as_ref(), &directory] {
         let (code, _, err) = run(ackward("publish").arg("--log-file").arg(path));
-        assert_eq!(code, Some(7), "{err}");
+        assert_eq!(code, Some(5), "{err}");
         assert!(err.contains("allowed: a regular file"), "{err}");
     }
     assert_eq!(site.jobs(), ["cake pending 0 0"]);
+}
+
+/// A missing file is the same failure, whichever command misses it and whatever for.
+#[test]
+fn a_missing_file_has_one_exit_code() {
+    let site = Site::new();
+    site.enqueue("cake", 1);
+    let missing = site.path("missing");
+    for reader in READERS.iter().filter(|reader| reader.takes_pipe) {
+        let (code, _, err) = run(reader.command(&site).arg(reader.flag).arg(&missing));
+        assert_eq!((code, err.contains("missing: No such file")), (Some(5), true), "{}: {err}", reader.flag);
+    }
+    for command in ["list", "stats", "doctor", "tail", "prune", "redrive", "show", "work"] {
+        let more: &[&str] = match command {
+            "prune" => &["--older-than", "1d"],
+            "redrive" => &["--all-dead", "--note", "n"],
+            "show" => &["--id", "cake"],
+            "work" => &["--url", "http://127.0.0.1:1/jobs"],
+            _ => &[],
+        };
+        let (code, _, err) = run(ackward(command).arg("--queue").arg(&missing).args(more));
+        assert_eq!((code, err.contains("missing: No such file")), (Some(5), true), "{command}: {err}");
+    }
+    let (code, _, err) = run(ackward("publish").arg("--log-file").arg(&missing));
+    assert_eq!((code, err.contains("missing: No such file")), (Some(5), true), "publish: {err}");
 }
 
 /// `<(...)` is one: a path below /dev/fd that leads to a pipe without a name, whether who writes is still there or not.

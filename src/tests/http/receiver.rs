@@ -260,6 +260,38 @@ fn w3_a_body_of_any_claimed_length_is_413() {
     assert_eq!(site.effects(), ["inbox cake 3", "effect cake 3", "total 1 3"]);
 }
 
+/// RFC 9112, 3.2: HTTP/1.1 has exactly one Host, HTTP/1.0 at most one; the connection goes on behind a refusal.
+#[test]
+fn a_request_without_one_host_is_400() {
+    let site = Site::new();
+    let receiver = Receiver::start(&site, &[]);
+    for (hosts, version, status) in [
+        ("", "1.1", "400"),
+        ("Host: x\r\nHost: x\r\n", "1.1", "400"),
+        ("Host: x\r\nHost: y\r\n", "1.0", "400"),
+        ("Host: x y\r\n", "1.1", "400"),
+        ("Host: \r\n", "1.1", "200"),
+        ("", "1.0", "200"),
+    ] {
+        let text =
+            request("cake", 3).replace("Host: x\r\n", hosts).replace("HTTP/1.1", &format!("HTTP/{version}"));
+        let reply = asked(&receiver.address, &text);
+        assert!(reply.starts_with(&format!("HTTP/{version} {status} ")), "{hosts:?}: {reply}");
+        assert_eq!(
+            reply.contains("{\"error\":\"host\",\"message\":\"Host must stand exactly once"),
+            status == "400",
+            "{reply}"
+        );
+    }
+    let both = request("tea", 1).replace("Host: x\r\n", "") + &request("scone", 1);
+    let replies = asked(&receiver.address, &both);
+    assert!(replies.starts_with("HTTP/1.1 400 ") && replies.contains("HTTP/1.1 200 OK"), "{replies}");
+    assert_eq!(
+        site.effects(),
+        ["inbox cake 3", "inbox scone 1", "effect cake 3", "effect scone 1", "total 2 4"]
+    );
+}
+
 /// A client that ends its side of the connection behind its last request, as `nc -N` does, gets every answer, and then the
 /// connection ends; so it does for one that ends its side and has asked for nothing, or not to the end.
 #[test]

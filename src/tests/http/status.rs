@@ -196,3 +196,24 @@ fn the_event_log_has_every_step() {
     );
     assert!(lines.iter().all(|line| line["at_ms"].is_i64()));
 }
+
+/// A file that cannot be looked at for a while is looked at every two seconds, and told once; so is its end.
+#[test]
+fn a_file_that_cannot_be_looked_at_is_told_once() {
+    let site = Site::new();
+    let mut command = ackward("receive");
+    command.args(["--listen", "127.0.0.1:0", "--inbox"]).arg(site.inbox());
+    let (mut receiver, address) = serve(&mut command);
+    wait("it has been looked at", || get(&address, "/readyz").starts_with("HTTP/1.1 200"));
+    let rename = |from: &str, to: &str| {
+        open(&site.inbox()).execute_batch(&format!("ALTER TABLE {from} RENAME TO {to}")).unwrap();
+    };
+    rename("totals", "hidden");
+    receiver.says("the status page cannot look at the file");
+    std::thread::sleep(Duration::from_secs(5));
+    assert!(get(&address, "/readyz").starts_with("HTTP/1.1 503"));
+    rename("hidden", "totals");
+    let before = receiver.says_after("the status page can look at the file again", "failures=");
+    assert!(!before.iter().any(|line| line.contains("cannot look at the file")), "{before:?}");
+    assert_eq!(receiver.stop().0, Some(0));
+}

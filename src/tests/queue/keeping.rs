@@ -63,10 +63,10 @@ fn stats_tell_the_doomed_from_the_ready() {
 /// A clock that shows less than this has been set back. M12: what is no time does not count as one.
 #[test]
 fn the_latest_time_is_that_of_the_last_job_done() {
-    assert_eq!(Bed::new().queue.latest_ms().unwrap(), None);
+    assert_eq!(Bed::new().queue.latest_ms(&mut || ()).unwrap(), None);
     let bed = Bed::with(ROWS);
     bed.insert("'bad', 1, 'done', 1, 3, 1, 'soon', 500, NULL, NULL, NULL");
-    assert_eq!(bed.queue.latest_ms().unwrap(), Some(90));
+    assert_eq!(bed.queue.latest_ms(&mut || ()).unwrap(), Some(90));
 }
 
 /// The count goes on behind the first piece of 20,000 rows.
@@ -96,6 +96,25 @@ fn prune_removes_old_finished_jobs_and_nothing_else() {
     assert_eq!(left, ["ready", "waits", "over", "new", "refused"]);
     bed.enqueue("old", 1, 100, 50).unwrap();
     assert_eq!(query(&bed.peer, "SELECT seq, token FROM jobs WHERE id = 'old'"), ["8 0"], "anew, part Y");
+}
+
+/// M12: a row that breaks a range is left as it is and told, whichever column it is; the others of its piece go.
+#[test]
+fn m12_prune_passes_over_what_breaks_a_range() {
+    let mut bed = Bed::with(&[
+        "'sound', 1, 'done', 1, 3, 1, 0, 500, NULL, NULL, NULL",
+        "'much', 1001, 'done', 1, 3, 1, 0, 500, NULL, NULL, NULL",
+        "'b d', 1, 'dead', 1, 3, 1, 0, 40, NULL, NULL, 'exhausted'",
+        "'why', 1, 'dead', 1, 3, 1, 0, 40, NULL, NULL, 'bored'",
+        "'too', 1, 'dead', 1, 3, 1, 0, 40, NULL, NULL, 'exhausted'",
+    ]);
+    for dry_run in [true, false] {
+        let options = PruneOptions { before: at(50), dead: true, dry_run };
+        let piece = bed.queue.prune(&options, 0, 100).unwrap().unwrap();
+        let bad: Vec<_> = piece.bad.iter().map(|row| (row.seq, &*row.invalid.field)).collect();
+        assert_eq!((piece.jobs, bad), (2, vec![(2, "qty"), (3, "id"), (4, "reason")]), "{dry_run}");
+    }
+    assert_eq!(query(&bed.peer, "SELECT id FROM jobs ORDER BY seq"), ["much", "b d", "why"]);
 }
 
 /// Each transaction is bounded, and each begins where the last one ended.
@@ -131,10 +150,11 @@ fn m12_the_doctor_names_what_is_wrong() {
     ];
     for (check, row) in cases {
         let bed = Bed::with(&[row]);
-        let found: Vec<_> = bed.queue.examine().unwrap().into_iter().map(|finding| finding.check).collect();
+        let found: Vec<_> =
+            bed.queue.examine(false, &mut || ()).unwrap().into_iter().map(|finding| finding.check).collect();
         assert!(found.contains(check), "{row}: {found:?}");
     }
-    assert_eq!(Bed::with(ROWS).queue.examine().unwrap(), []);
+    assert_eq!(Bed::with(ROWS).queue.examine(false, &mut || ()).unwrap(), []);
 }
 
 /// M12, Q44: every column of the audit, by type and range; the job's own row does not show what is wrong there.
@@ -158,9 +178,9 @@ fn m12_the_doctor_looks_at_the_audit_column_by_column() {
         let bed = Bed::with(&["'a', 1, 'pending', 0, 3, 7, 0, 500, NULL, NULL, NULL"]);
         let insert = |row| format!("INSERT INTO redrives (id, token, at_ms, note) VALUES ({row})");
         bed.peer.execute_batch(&insert(sound)).unwrap();
-        assert_eq!(bed.queue.examine().unwrap(), [], "{row}");
+        assert_eq!(bed.queue.examine(false, &mut || ()).unwrap(), [], "{row}");
         bed.peer.execute_batch(&insert(row)).unwrap();
-        let findings = bed.queue.examine().unwrap();
+        let findings = bed.queue.examine(false, &mut || ()).unwrap();
         let [finding] = &findings[..] else { panic!("{row}: {findings:?}") };
         assert_eq!((finding.check, finding.seq, finding.mendable), ("audit-range", Some(2), false), "{row}");
         assert!(finding.what.starts_with(&format!("in redrives, {said}")), "{row}: {}", finding.what);
@@ -175,7 +195,7 @@ fn the_doctor_tells_twenty_and_counts_the_rest() {
         for row in 1..=rows {
             bed.insert(&format!("'j{row}', 1, 'pending', 0, 3, 0, 0, 500, 'v', NULL, NULL"));
         }
-        let findings = bed.queue.examine().unwrap();
+        let findings = bed.queue.examine(false, &mut || ()).unwrap();
         let told = findings.iter().filter(|finding| finding.seq.is_some()).count();
         assert_eq!(told, rows.min(20));
         let first = "job j1 is pending and has an owner or the end of a lease";
@@ -184,7 +204,7 @@ fn the_doctor_tells_twenty_and_counts_the_rest() {
         assert_eq!(last.map(|finding| finding.what.as_str()), more);
         assert!(findings.iter().all(|finding| finding.check == "lease-left-over" && finding.mendable));
         bed.peer.execute_batch("UPDATE jobs SET qty = 0, owner = NULL").unwrap();
-        let findings = bed.queue.examine().unwrap();
+        let findings = bed.queue.examine(false, &mut || ()).unwrap();
         assert_eq!(findings.iter().filter(|finding| finding.seq.is_some()).count(), rows.min(20));
         let last = findings.last().filter(|finding| finding.seq.is_none());
         assert_eq!(last.map(|finding| finding.what.as_str()), more, "rows out of range are counted as well");
@@ -202,7 +222,7 @@ fn m12_the_doctor_tells_of_a_row_that_has_no_words() {
         )
         .unwrap();
     bed.insert("NULL, 1, 'leased', 1, 3, 1, 0, 500, 'v', NULL, NULL");
-    let findings = bed.queue.examine().unwrap();
+    let findings = bed.queue.examine(false, &mut || ()).unwrap();
     let found = findings.iter().find(|finding| finding.check == "null-lease").unwrap();
     assert_eq!((found.seq, found.what.as_str()), (Some(1), "a row with NULL where the contract allows none"));
 }
@@ -212,7 +232,7 @@ fn m12_the_doctor_tells_of_a_row_that_has_no_words() {
 fn q18_the_doctor_looks_at_the_files_settings() {
     let bed = Bed::with(ROWS);
     bed.peer.execute_batch("DROP INDEX ackward_jobs_spent").unwrap();
-    let found = bed.queue.examine().unwrap();
+    let found = bed.queue.examine(false, &mut || ()).unwrap();
     assert_eq!(found.iter().map(|finding| finding.check).collect::<Vec<_>>(), ["indexes"]);
     assert!(found[0].mendable && found[0].what.starts_with("3 of 4 indexes"), "{}", found[0].what);
     let Bed { queue, peer, dir } = bed;
@@ -220,7 +240,7 @@ fn q18_the_doctor_looks_at_the_files_settings() {
     query(&peer, "PRAGMA journal_mode=WAL");
     drop(peer);
     let reader = Queue::open(&dir.path().join("queue.db"), &full().read_only()).unwrap();
-    let found = reader.examine().unwrap();
+    let found = reader.examine(false, &mut || ()).unwrap();
     assert_eq!(found.iter().map(|finding| finding.check).collect::<Vec<_>>(), ["journal-mode", "indexes"]);
     assert_eq!(found[0].what, "the journal mode is wal, the contract asks for delete");
 }
@@ -235,11 +255,12 @@ fn the_doctor_mends_what_needs_no_guess() {
     ]);
     bed.peer.execute("INSERT INTO redrives (id, token, at_ms, note) VALUES ('c', 7, 0, 'n')", []).unwrap();
     bed.peer.execute("UPDATE sqlite_sequence SET seq = 1 WHERE name = 'jobs'", []).unwrap();
-    let names: Vec<_> = bed.queue.examine().unwrap().into_iter().map(|finding| finding.check).collect();
+    let names: Vec<_> =
+        bed.queue.examine(false, &mut || ()).unwrap().into_iter().map(|finding| finding.check).collect();
     assert_eq!(names, ["range", "null-lease", "lease-left-over", "token-below-audit", "sequence"]);
     assert_eq!(bed.queue.mend(at(100)).unwrap(), 4);
     bed.assert_free();
-    assert_eq!(bed.queue.examine().unwrap(), []);
+    assert_eq!(bed.queue.examine(false, &mut || ()).unwrap(), []);
     let claimed = bed.claim(100, 10).unwrap();
     assert_eq!((claimed.id.as_str(), claimed.token.get()), ("a", 2));
     bed.assert_job("b", "pending 0/3 0 0 500 - - -");
@@ -260,8 +281,13 @@ fn the_doctor_mends_nothing_into_another_fault() {
     bed.peer.execute(audit, []).unwrap();
     assert_eq!(bed.queue.mend(at(100)).unwrap(), 2);
     // What stands in the audit is told, and stays as it is.
-    let found: Vec<_> =
-        bed.queue.examine().unwrap().into_iter().map(|found| (found.check, found.seq)).collect();
+    let found: Vec<_> = bed
+        .queue
+        .examine(false, &mut || ())
+        .unwrap()
+        .into_iter()
+        .map(|found| (found.check, found.seq))
+        .collect();
     assert_eq!(found, [1, 2, 3].map(|seq| ("audit-range", Some(seq))));
     bed.assert_job("late", "leased 1/3 1 0 60 v 60 -");
     bed.assert_job("text", "dead 1/3 1 0 500 - - permanent");
@@ -288,7 +314,7 @@ fn a_status_that_is_none_of_the_four_is_told_and_left_alone() {
         bed.peer.execute_batch(&damage).unwrap();
         let stats = bed.queue.stats(at(100)).unwrap();
         assert_eq!((stats.pending, stats.leased, stats.done, stats.dead), (1, 0, 0, 0), "{status}");
-        let found = bed.queue.examine().unwrap();
+        let found = bed.queue.examine(false, &mut || ()).unwrap();
         assert!(found.iter().any(|found| found.check == "range" && found.seq == Some(1)));
         // The CHECK of the table says so, too: it is asked, though claims and finishes do without.
         let broken = "CHECK constraint failed in jobs";
@@ -305,9 +331,9 @@ fn a_status_that_is_none_of_the_four_is_told_and_left_alone() {
 #[test]
 fn a_used_up_sequence_is_found() {
     let bed = Bed::with(&["'a', 1, 'done', 1, 3, 1, 0, 500, NULL, NULL, NULL"]);
-    assert_eq!(bed.queue.examine().unwrap(), []);
+    assert_eq!(bed.queue.examine(false, &mut || ()).unwrap(), []);
     bed.peer.execute("UPDATE sqlite_sequence SET seq = 9223372036854775807 WHERE name = 'jobs'", []).unwrap();
-    let found = bed.queue.examine().unwrap();
+    let found = bed.queue.examine(false, &mut || ()).unwrap();
     assert_eq!(found.iter().map(|found| found.check).collect::<Vec<_>>(), ["sequence-used-up"]);
     assert!(found[0].what.contains("jobs"), "{}", found[0].what);
 }
