@@ -53,6 +53,8 @@ pub struct Doctor {
 const FREE_BYTES_MIN: u64 = 64 * 1024 * 1024;
 /// How far a job may have been done in the future before the clock is suspected, in ms.
 const AHEAD_MS_MAX: i64 = 60_000;
+/// How long one read waits for its lock: what was found before it would be lost with it.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// 2024-01-01, in ms: no clock that is set shows an earlier time.
 const YEAR_MS_MIN: i64 = 1_704_067_200_000;
 
@@ -67,6 +69,8 @@ impl Doctor {
             mended = Some(rows.map_err(|error| self.queue.failed(&error))?);
         }
         let queue = self.queue.look()?;
+        let patience = queue.connection().busy_timeout(PATIENCE);
+        patience.map_err(|error| self.queue.failed(&error.into()))?;
         let mut turns = Turns::new();
         let mut rest = || turns.rest();
         let mut findings = queue.examine(self.quick, &mut rest).map_err(|error| self.queue.failed(&error))?;

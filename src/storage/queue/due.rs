@@ -5,6 +5,7 @@
 //! made for it, by name: the planner, left alone, walks the table for some of them.
 
 use rusqlite::Connection;
+use rusqlite::types::{ToSql, ToSqlOutput};
 
 use crate::rules::{INSTANT_MAX_MS, Millis, Reason};
 
@@ -109,7 +110,7 @@ pub(super) fn first_eligible(
     any_due: bool,
     log: &mut Log<'_>,
 ) -> rusqlite::Result<Option<StoredJob>> {
-    let mut after = i64::MIN;
+    let mut after = After(None);
     loop {
         let Some((seq, job)) = candidate(connection, now, any_due, after)? else {
             return Ok(None);
@@ -119,7 +120,18 @@ pub(super) fn first_eligible(
             Ok(job) => log.bad(&BadRow { seq: job.seq, invalid: no_token_left(job.token) }),
             Err(bad) => log.bad(&bad),
         }
-        after = seq;
+        after = After(Some(seq));
+    }
+}
+
+/// The seq behind which jobs are looked at, or `None` for all: a row made by hand may have the least that there is.
+#[derive(Clone, Copy)]
+struct After(Option<i64>);
+
+impl ToSql for After {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        // Less than every integer. SQLite compares the two kinds of numbers exactly.
+        Ok(self.0.map_or(ToSqlOutput::from(-1e19), ToSqlOutput::from))
     }
 }
 
@@ -145,9 +157,9 @@ fn candidate(
     connection: &Connection,
     now: Millis,
     any_due: bool,
-    after: i64,
+    after: After,
 ) -> rusqlite::Result<Option<Candidate>> {
-    let head = first(&mut *connection.prepare_cached(FIRST_PENDING)?, [now.get(), after], |row| {
+    let head = first(&mut *connection.prepare_cached(FIRST_PENDING)?, (now.get(), after), |row| {
         Ok((row.get::<_, i64>(0)?, StoredJob::read(row)?, row.get::<_, bool>(12)?))
     })?;
     let other = if any_due { first_other(connection, now, after)? } else { None };
@@ -163,8 +175,8 @@ fn candidate(
     Ok(job.map(|job| (seq, job)))
 }
 
-fn first_other(connection: &Connection, now: Millis, after: i64) -> rusqlite::Result<Option<i64>> {
-    connection.prepare_cached(FIRST_OTHER)?.query_row([now.get(), after], |row| row.get(0))
+fn first_other(connection: &Connection, now: Millis, after: After) -> rusqlite::Result<Option<i64>> {
+    connection.prepare_cached(FIRST_OTHER)?.query_row((now.get(), after), |row| row.get(0))
 }
 
 /// The least seq beyond `after` of the pending jobs whose time has come.

@@ -49,6 +49,29 @@ const BAD: &[(&str, &str)] = &[
     ("reason", "'a', 1, 'pending', 0, 3, 0, 0, 500, NULL, NULL, 7.5"),
 ];
 
+/// Q29: the job with the least seq of all is the first one, sound or passed over, by itself and in a batch; the doctor
+/// tells it, since whoever walks through the table begins behind it.
+#[test]
+fn q29_the_least_seq_that_there_is_comes_first() {
+    const LEAST: &str = "UPDATE jobs SET seq = -9223372036854775808 WHERE seq = 2";
+    for (qty, expected) in [(1, ["least", "good"]), (0, ["good", "good"])] {
+        let least = format!("'least', {qty}, 'pending', 0, 3, 0, 0, 500, NULL, NULL, NULL");
+        let mut bed = Bed::with(&[GOOD, &least]);
+        bed.peer.execute(LEAST, []).unwrap();
+        for now in [0, 200] {
+            assert_eq!(bed.claim(now, 100).unwrap().id.as_str(), expected[0], "qty {qty} at {now}");
+        }
+        let found = bed.queue.examine(true, &mut || ()).unwrap();
+        assert!(
+            found.iter().any(|found| found.check == "least-seq" && found.seq == Some(i64::MIN)),
+            "{found:?}"
+        );
+        if qty == 1 {
+            assert_eq!(bed.claim(200, 100).unwrap().id.as_str(), expected[1]);
+        }
+    }
+}
+
 #[test]
 fn m12_a_bad_row_is_passed_over_left_alone_and_listed() {
     for (column, row) in BAD {

@@ -66,6 +66,7 @@ fn the_latest_time_is_that_of_the_last_job_done() {
     assert_eq!(Bed::new().queue.latest_ms(&mut || ()).unwrap(), None);
     let bed = Bed::with(ROWS);
     bed.insert("'bad', 1, 'done', 1, 3, 1, 'soon', 500, NULL, NULL, NULL");
+    bed.insert("'never', 1, 'done', 1, 3, 1, 9223372036854775807, 500, NULL, NULL, NULL");
     assert_eq!(bed.queue.latest_ms(&mut || ()).unwrap(), Some(90));
 }
 
