@@ -364,6 +364,12 @@ const REFUSED: &[(&str, &str)] = &[
     ("unknown action", "+[[deviation]]\nat = \"w/1/claim#1/commit/db.write#1\"\ndo = \"kil\""),
     ("amount is no number", "+[[deviation]]\nat = \"w/1/claim#1/commit/db.write#1\"\ndo = \"stall:x\""),
     ("amount without its unit", "+[[deviation]]\nat = \"w/1/claim#1/commit/db.write#1\"\ndo = \"stall:5\""),
+    ("a negative span", "+[[deviation]]\nat = \"w/1/claim#1/commit/db.write#1\"\ndo = \"slow:-1ms\""),
+    (
+        "an endless span",
+        "+[[deviation]]\nat = \"w/1/claim#1/commit/db.write#1\"\ndo = \"stall:9223372036854775807ms\"",
+    ),
+    ("a negative number", "+[[deviation]]\nat = \"w/1/claim#1/commit/db.write#1\"\ndo = \"wrong-reply:-1\""),
     (
         "amount where none belongs",
         "+[[deviation]]\nat = \"w/1/claim#1/commit/db.write#1\"\ndo = \"kill:5ms\"",

@@ -90,6 +90,10 @@ kinds! {
 /// The statuses with which a receiver refuses for now (W2); the quantity of [`Kind::Refused`] is a place here.
 pub const REFUSALS: [i64; 10] = [503, 408, 409, 429, 500, 502, 504, 425, 401, 403];
 
+/// Longest span that a deviation may name, in ms; a clock may jump back as far. What happens is within the spans of the
+/// scenario, or of the check.
+const SPAN_MS_MAX: i64 = 1_000_000_000_000;
+
 impl Kind {
     const fn has_number(self) -> bool {
         matches!(self, Self::Fragment | Self::BadLine | Self::WrongReply)
@@ -228,16 +232,21 @@ impl Action {
                 Ok(Self::Process(kind, name.to_owned()))
             }
             kind if kind.has_duration() => {
+                let low = if kind == Kind::ClockJump { -SPAN_MS_MAX } else { 0 };
                 let number = quantity.and_then(|text| text.strip_suffix("ms")).and_then(|n| n.parse().ok());
-                number
-                    .map(|n| Self::Amount(kind, n))
-                    .ok_or_else(|| want("whole milliseconds, as in \"stall:1200ms\""))
+                number.filter(|n| (low..=SPAN_MS_MAX).contains(n)).map(|n| Self::Amount(kind, n)).ok_or_else(
+                    || {
+                        want(&format!(
+                            "whole milliseconds from {low} to {SPAN_MS_MAX}, as in \"{word}:1200ms\""
+                        ))
+                    },
+                )
             }
             kind if kind.has_number() => {
-                let number = quantity.and_then(|n| n.parse().ok());
+                let number = quantity.and_then(|n| n.parse().ok()).filter(|n| *n >= 0);
                 number
                     .map(|n| Self::Amount(kind, n))
-                    .ok_or_else(|| want("a whole number, as in \"fragment:3\""))
+                    .ok_or_else(|| want(&format!("a whole number from 0 on, as in \"{word}:3\"")))
             }
             Kind::Refused => {
                 let status = quantity.and_then(|n| n.parse().ok()).filter(|n| REFUSALS.contains(n));

@@ -39,7 +39,7 @@ pub(super) use verify::VerifyArgs;
   2  the arguments or a scenario file are wrong
   3  the same seed did not give the same run
   4  no seed does what the imported logs say
-  130  it was interrupted by Ctrl-C; what was done by then is told and kept
+  130  Ctrl-C or SIGTERM ended it; what was done by then is told and kept
 
 Examples:
   cargo sim

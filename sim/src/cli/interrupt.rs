@@ -1,5 +1,5 @@
-//! SIGINT, as by Ctrl-C, in the middle of a command: it ends as though it had been asked for no more than was done by
-//! then, says so, and the process ends with 130. A second one ends it at once.
+//! SIGINT, as by Ctrl-C, or SIGTERM, as by `timeout` or a cluster, in the middle of a command: it ends as though it had
+//! been asked for no more than was done by then, says so, and the process ends with 130. A second one ends it at once.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use super::Exit;
@@ -20,14 +20,16 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// From now on SIGINT no longer ends this process, unless it comes a second time.
+    /// From now on neither signal ends this process, unless one comes a second time.
     pub(crate) fn listen() -> anyhow::Result<Self> {
         let flag = Arc::new(AtomicBool::new(false));
-        let listening = || "listening to SIGINT";
-        // In this order: the first one finds the flag down.
-        flag::register_conditional_shutdown(SIGINT, Exit::Interrupted as i32, Arc::clone(&flag))
-            .with_context(listening)?;
-        flag::register(SIGINT, Arc::clone(&flag)).with_context(listening)?;
+        for signal in [SIGTERM, SIGINT] {
+            let listening = || format!("listening to signal {signal}");
+            // In this order: the first one finds the flag down.
+            flag::register_conditional_shutdown(signal, Exit::Interrupted as i32, Arc::clone(&flag))
+                .with_context(listening)?;
+            flag::register(signal, Arc::clone(&flag)).with_context(listening)?;
+        }
         Ok(Self(flag))
     }
 
@@ -62,9 +64,11 @@ impl Interrupt {
     }
 }
 
-/// From now on SIGINT does nothing: a terminal sends it to the children of a campaign, too, and when they end is up to
-/// their parent.
+/// From now on neither signal does anything: a terminal sends them to the children of a campaign, too, and when they end is
+/// up to their parent.
 pub(crate) fn ignore() -> anyhow::Result<()> {
-    flag::register(SIGINT, Arc::default()).context("listening to SIGINT")?;
+    for signal in [SIGTERM, SIGINT] {
+        flag::register(signal, Arc::default()).with_context(|| format!("listening to signal {signal}"))?;
+    }
     Ok(())
 }

@@ -1,5 +1,6 @@
-//! The journal of a campaign, `--resume FILE`: a line of JSON for each finished chunk, appended as it finishes. A
-//! process that is killed leaves at most its last line torn, which the next one cuts off and whose seeds it runs again.
+//! The journal of a campaign, `--resume FILE`: a line of JSON for each finished chunk, appended as it finishes, with a tab
+//! and a hash of itself at its end. A process that is killed leaves at most its last line torn, which the next one cuts off
+//! and whose seeds it runs again.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -15,6 +16,9 @@ use super::folder::Entry;
 use super::lock;
 use super::pool::Chunk;
 use super::text;
+
+/// The version of this format.
+const VERSION: u32 = 2;
 
 /// What the first line says: a journal fits a campaign only where all of it is the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,7 +64,7 @@ impl Journal {
         arguments: BTreeMap<String, String>,
     ) -> anyhow::Result<(Self, Vec<Known>)> {
         let shown = path.display().to_string();
-        let header = Header { journal: 1, build: build()?, arguments, scenarios: scenarios(entries) };
+        let header = Header { journal: VERSION, build: build()?, arguments, scenarios: scenarios(entries) };
         let reading = || format!("the journal {shown}");
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
@@ -97,27 +101,42 @@ impl Journal {
         }
         let journal = Self { file: Mutex::new(file), shown };
         if kept == 0 {
-            journal.append(&header)?;
+            journal.append(serde_json::to_string(&header)?)?;
         }
         Ok((journal, known))
     }
 
     /// Keeps a chunk of a scenario.
     pub(crate) fn keep(&self, scenario: usize, chunk: &Chunk) -> anyhow::Result<()> {
-        self.append(&Line::Chunk(scenario, Box::new(chunk.clone())))
+        self.append(summed(&Line::Chunk(scenario, Box::new(chunk.clone())))?)
     }
 
     /// Notes that a scenario has had enough.
     pub(crate) fn finish(&self, scenario: usize) -> anyhow::Result<()> {
-        self.append(&Line::Finished(scenario))
+        self.append(summed(&Line::Finished(scenario))?)
     }
 
-    fn append(&self, line: &impl Serialize) -> anyhow::Result<()> {
-        let mut bytes = serde_json::to_vec(line)?;
-        bytes.push(b'\n');
+    fn append(&self, mut line: String) -> anyhow::Result<()> {
+        line.push('\n');
         let mut file = lock(&self.file);
-        file.write_all(&bytes).with_context(|| format!("appending to the journal {}", self.shown))
+        file.write_all(line.as_bytes()).with_context(|| format!("appending to the journal {}", self.shown))
     }
+}
+
+/// A line with its hash: what is damaged inside a number would be believed without.
+fn summed(line: &Line) -> serde_json::Result<String> {
+    let json = serde_json::to_string(line)?;
+    let sum = stable_hash(json.as_bytes());
+    Ok(format!("{json}\t{sum:016x}"))
+}
+
+/// A line that is as it was written.
+fn sound(line: &[u8]) -> Option<Line> {
+    let (json, sum) = std::str::from_utf8(line).ok()?.rsplit_once('\t')?;
+    if sum != format!("{:016x}", stable_hash(json.as_bytes())) {
+        return None;
+    }
+    serde_json::from_str(json).ok()
 }
 
 /// What of a journal is kept.
@@ -143,15 +162,15 @@ fn read(bytes: &[u8], header: &Header, known: &mut [Known]) -> Result<Kept, Stri
     let mut kept = Kept { bytes: first.len(), dropped: None };
     let whole: Vec<_> = lines.filter_map(|line| line.strip_suffix(b"\n")).collect();
     for (at, line) in whole.iter().enumerate() {
-        match serde_json::from_slice(line) {
-            Ok(Line::Chunk(at, chunk)) => {
+        match sound(line) {
+            Some(Line::Chunk(at, chunk)) => {
                 known.get_mut(at).ok_or("names a scenario that is not there")?.chunks.push(*chunk)
             }
-            Ok(Line::Finished(at)) => {
+            Some(Line::Finished(at)) => {
                 known.get_mut(at).ok_or("names a scenario that is not there")?.is_finished = true
             }
             // What follows is run again.
-            Err(_) => {
+            None => {
                 kept.dropped = Some((at + 2, whole.len() - at));
                 break;
             }
@@ -209,7 +228,7 @@ mod tests {
     fn header() -> Header {
         let arguments = [("--seeds".to_owned(), "5".to_owned())].into();
         Header {
-            journal: 1,
+            journal: VERSION,
             build: "b".to_owned(),
             arguments,
             scenarios: vec![("x".to_owned(), "1".to_owned())],
@@ -225,23 +244,34 @@ mod tests {
             .into_bytes()
     }
 
+    fn finished(scenario: usize) -> String {
+        summed(&Line::Finished(scenario)).unwrap()
+    }
+
     #[test]
     fn a_torn_line_is_cut_off_and_what_is_whole_is_kept() {
         let mut known = [Known::default()];
-        let torn = lines(&["{\"Finished\":0}", "{\"Chunk\":[0,{\"sta"]);
-        let whole = lines(&["{\"Finished\":0}", ""]);
+        let torn = lines(&[&finished(0), "{\"Chunk\":[0,{\"sta"]);
+        let whole = lines(&[&finished(0), ""]);
         assert_eq!(read(&torn, &header(), &mut known), Ok(Kept { bytes: whole.len(), dropped: None }));
         assert!(known[0].is_finished);
-        assert_eq!(read(b"{\"journal\":1,\"bui", &header(), &mut known), Ok(Kept::default()));
+        assert_eq!(read(b"{\"journal\":2,\"bui", &header(), &mut known), Ok(Kept::default()));
         assert_eq!(read(b"", &header(), &mut known), Ok(Kept::default()));
     }
 
     #[test]
     fn a_whole_line_that_cannot_be_read_is_told_from_a_torn_one() {
-        let damaged = lines(&["{\"Finished\":0}", "{\"Finisled\":0}", "{\"Finished\":0}", "{\"Fin"]);
-        let whole = lines(&["{\"Finished\":0}", ""]);
-        let kept = Kept { bytes: whole.len(), dropped: Some((3, 2)) };
-        assert_eq!(read(&damaged, &header(), &mut [Known::default()]), Ok(kept));
+        // A digit that changed is as bad as a word: it would be another scenario, or so many seeds more.
+        for wrong in
+            [finished(0).replace("Finished", "Finisled"), finished(1).replace('1', "0"), "{}".to_owned()]
+        {
+            let damaged = lines(&[&finished(0), &wrong, &finished(0), "{\"Fin"]);
+            let whole = lines(&[&finished(0), ""]);
+            let kept = Kept { bytes: whole.len(), dropped: Some((3, 2)) };
+            let mut known = [Known::default(), Known::default()];
+            assert_eq!(read(&damaged, &header(), &mut known), Ok(kept), "{wrong}");
+            assert!(!known[1].is_finished);
+        }
     }
 
     #[test]
@@ -249,7 +279,7 @@ mod tests {
         for wrong in [&b"about = 1\n"[..], b"{}\n", b"\0\0\0", b"{\"journal\":1}\n"] {
             assert!(read(wrong, &header(), &mut []).unwrap_err().contains("not one that"), "{wrong:?}");
         }
-        let unknown = lines(&["{\"Finished\":7}", ""]);
+        let unknown = lines(&[&finished(7), ""]);
         assert!(read(&unknown, &header(), &mut [Known::default()]).is_err());
     }
 

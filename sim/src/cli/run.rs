@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use ackward_sim::campaign::{self, Share, Tally};
 use ackward_sim::computer::Recording;
 use ackward_sim::findability::HitRate;
+use ackward_sim::judge::Violation;
 use ackward_sim::scene::Report;
 use ackward_sim::strategy::Strategist;
 
@@ -34,7 +35,12 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     }
     for unmet in &report.unmet {
         let mut errors = io::stderr().lock();
-        writeln!(errors, "warning: this deviation of {} did not happen: {unmet}", entry.path)?;
+        writeln!(
+            errors,
+            "warning: this deviation of {} did not happen, since its point was not met or it was not on offer there (the \
+             spans in [faults] hold for it, too): {unmet}",
+            entry.path
+        )?;
     }
     let word = problem.as_ref().map_or_else(|| outcome.good_word(&entry), |problem| problem.word.clone());
     let about = panics::guarded(|| strategist.about(report.seed)).map_err(anyhow::Error::msg)?;
@@ -56,9 +62,18 @@ fn print(
         tell(&mut output, report, word, strategy)?;
         if let Some(problem) = problem {
             writeln!(output, "\n{}", problem.in_full(entry))?;
+        } else if let Some(caught) = caught(entry, report) {
+            let (path, seed, property, detail) = (&entry.path, report.seed, caught.property, &caught.detail);
+            writeln!(output, "\n{path}: seed {seed} breaks {property}, as it must\n  {detail}")?;
         }
     }
     Ok(output.flush()?)
+}
+
+/// What a canary is there for.
+fn caught<'r>(entry: &Entry, report: &'r Report) -> Option<&'r Violation> {
+    let expected = entry.scenario.expect.fails.as_deref()?;
+    report.violations.iter().find(|violation| violation.property == expected)
 }
 
 /// Runs the seed once for its story, and once more to see that it is the same run.

@@ -142,7 +142,8 @@ fn a_campaign_that_was_killed_goes_on_from_its_journal() {
 fn starts(journal: &Path) -> Vec<u64> {
     let text = std::fs::read_to_string(journal).unwrap_or_default();
     let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    let lines = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let lines = lines.filter_map(|line| line.rsplit_once('\t'));
+    let lines = lines.filter_map(|(line, _)| serde_json::from_str::<Value>(line).ok());
     lines.filter_map(|line| line["Chunk"][1]["start"].as_u64()).collect()
 }
 
@@ -314,9 +315,15 @@ fn a_scenario_that_was_not_run_does_not_count_as_held() {
     assert!(text.lines().last().unwrap().starts_with("0 scenarios held, 1 not run, 0 seeds"), "{text}");
 }
 
-/// SIGINT, as by Ctrl-C: to the whole group of processes, children included.
+/// SIGINT, as by Ctrl-C, or SIGTERM, as by a cluster: to the whole group of processes, children included.
 #[test]
 fn an_interrupt_ends_with_what_was_done_so_far() {
+    for signal in ["INT", "TERM"] {
+        ends_with_what_was_done_so_far(signal);
+    }
+}
+
+fn ends_with_what_was_done_so_far(signal: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let mut command = command();
@@ -330,7 +337,7 @@ fn an_interrupt_ends_with_what_was_done_so_far() {
         std::thread::sleep(Duration::from_millis(5));
     }
     let group = format!("-{}", campaign.id());
-    let kill = std::process::Command::new("kill").args(["-s", "INT", "--", &group]).status().unwrap();
+    let kill = std::process::Command::new("kill").args(["-s", signal, "--", &group]).status().unwrap();
     assert!(kill.success());
     let output = campaign.wait_with_output().unwrap();
     let (text, errors) = (text_of(&output.stdout), text_of(&output.stderr));

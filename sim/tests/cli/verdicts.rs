@@ -233,7 +233,9 @@ fn a_twin_that_a_scenario_names_is_shrunk_to_a_file_that_is_caught() {
     assert!(text.contains("# Could be anything: the seed"), "{text}");
     let again = sim(&["run", small.to_str().unwrap()]);
     assert_eq!(again.status.code(), Some(0), "{}", text_of(&again.stdout));
-    assert!(text_of(&again.stdout).contains("verdict   caught at seed 1"), "{}", text_of(&again.stdout));
+    let text = text_of(&again.stdout);
+    assert!(text.contains("verdict   caught at seed 1"), "{text}");
+    assert!(text.contains(": seed 1 breaks ") && text.contains(", as it must\n  "), "{text}");
     let same = sim(&["shrink", file.to_str().unwrap(), "--out", "-"]);
     assert_eq!(text_of(&same.stdout), std::fs::read_to_string(&small).unwrap());
 }
