@@ -309,6 +309,11 @@ fn open_events(path: &Path, queue: (u64, u64)) -> Result<Events, Ended> {
         let why = "it is the queue, allowed: an event log, or a new path";
         return Err(Ended::new(Exit::Storage, format_args!("--events {}: {why}", path.display())));
     }
+    let name = path.as_os_str().to_string_lossy();
+    if ["-journal", "-wal", "-shm"].iter().any(|end| name.ends_with(end)) {
+        let why = "SQLite removes files of such a name beside a database, allowed: another name";
+        return Err(Ended::new(Exit::Storage, format_args!("--events {}: {why}", path.display())));
+    }
     let failed = |error| Ended::new(Exit::Storage, format_args!("--events {}: {error}", path.display()));
     Events::open(path).map_err(failed)
 }

@@ -53,6 +53,13 @@ fn an_event_log_is_no_sqlite_file() {
         );
         assert_eq!(std::fs::read(&path).unwrap(), before);
     }
+    // What SQLite takes for its own, and removes at the next commit.
+    for end in ["-journal", "-wal", "-shm"] {
+        let path = site.path(&format!("queue.db{end}"));
+        let (code, _, err) = run(site.worker("127.0.0.1:1").arg("--events").arg(&path));
+        assert!(code == Some(5) && err.contains("SQLite removes files of such a name"), "{code:?} {err}");
+        assert!(!path.exists());
+    }
 }
 
 /// A worker before this one was killed, or met a full disk, in the middle of a line.
