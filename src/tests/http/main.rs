@@ -121,7 +121,8 @@ fn made(queue: &std::path::Path) -> String {
 
 fn open(path: &std::path::Path) -> Connection {
     let connection = Connection::open(path).unwrap();
-    connection.busy_timeout(Duration::from_secs(10)).unwrap();
+    // Whoever only looks can wait long where many workers commit all the time.
+    connection.busy_timeout(Duration::from_secs(60)).unwrap();
     connection
 }
 
