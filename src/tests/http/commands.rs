@@ -179,6 +179,41 @@ fn json_logs_end_with_json() {
     assert_eq!((code, &json(err.trim())["fields"]["exit_code"]), (Some(5), &5.into()), "{err}");
 }
 
+/// The same where the settings file or the arguments are refused: flag and environment are known by then.
+#[test]
+fn refused_settings_and_arguments_are_json_among_json_logs() {
+    let site = Site::new();
+    let unknown = site.write("unknown.toml", "slotz = 4\n");
+    let wrong = site.write("wrong.toml", "queue = 'q.db'\n[prune]\nolder-than = 'x'\n");
+    let (unknown, wrong) = (unknown.to_str().unwrap(), wrong.to_str().unwrap());
+    for (arguments, exit, said) in [
+        (&["stats", "--config", "/nowhere/a.toml"][..], 5, "/nowhere/a.toml: No such file"),
+        (&["stats", "--config", unknown], 2, "unknown.toml, line 1: there is no slotz"),
+        (&["prune", "--config", wrong], 2, "wrong.toml, line 3: there is no older-than"),
+        (&["stats", "--queue", "q.db", "--nonsense"], 2, "unexpected argument '--nonsense'"),
+        (&["stats"], 2, "the following required arguments were not provided"),
+        (&["list", "--queue", "q.db", "--limit", "x"], 2, "invalid value 'x' for '--limit <N>'"),
+    ] {
+        let ways = [
+            ackward("--log-format=json").args(arguments),
+            ackward(arguments[0]).args(&arguments[1..]).args(["--log-format", "json"]),
+            ackward(arguments[0]).args(&arguments[1..]).env("ACKWARD_LOG_FORMAT", "json"),
+        ]
+        .map(run);
+        for (code, _, err) in ways {
+            assert_eq!((code, err.lines().count()), (Some(exit), 1), "{arguments:?}: {err}");
+            let fields = &json(err.trim())["fields"];
+            assert_eq!(fields["exit_code"], exit, "{err}");
+            assert!(fields["message"].as_str().unwrap().contains(said), "{err}");
+        }
+        let (code, _, err) = run(ackward(arguments[0]).args(&arguments[1..]));
+        assert_eq!((code, err.contains(said)), (Some(exit), true), "{err}");
+        assert!(serde_json::from_str::<serde_json::Value>(&err).is_err(), "for people: {err}");
+    }
+    let (code, out, err) = run(ackward("--log-format=json").arg("--help"));
+    assert!(code == Some(0) && out.contains("Usage") && err.is_empty(), "help is no failure: {err}");
+}
+
 /// M12: alone it is an error, among others it is passed over.
 #[test]
 fn redrive_leaves_a_row_alone_that_no_claim_would_take() {
