@@ -84,15 +84,22 @@ fn redrive_takes_all_dead_jobs_of_a_kind() {
     let redrive =
         |arguments: &[&str]| call(&site, "redrive", &[&["--note", "mended", "--json"], arguments].concat());
     let summary = |out: &str| json(out.lines().last().unwrap())["redriven"].as_i64().unwrap();
-    let (code, out, _) = redrive(&["--all-dead", "--dry-run"]);
-    assert_eq!((code, summary(&out), out.lines().count()), (Some(0), 420, 421));
+    let (code, out, _) = call(&site, "redrive", &["--all-dead", "--dry-run", "--json"]);
+    assert_eq!((code, out.lines().count()), (Some(0), 421), "a dry run needs no note");
+    assert_eq!(out.lines().next(), Some("{\"id\":\"job-0\",\"would_redrive\":true}"));
+    assert_eq!(out.lines().last(), Some("{\"dry_run\":true,\"skipped\":0,\"would_redrive\":420}"));
+    assert_eq!(redrive(&["--all-dead", "--dry-run"]).1, out, "and a note changes nothing");
+    let one = |more: &[&str]| call(&site, "redrive", &[&["--id", "job-0", "--json"], more].concat());
+    assert_eq!(one(&["--dry-run"]).1, "{\"id\":\"job-0\",\"would_redrive\":true}\n");
+    assert_eq!(one(&[]).0, Some(2), "a note is required");
     assert_eq!(number(&site.queue(), "SELECT count(*) FROM redrives"), 0);
     assert_eq!(summary(&redrive(&["--all-dead", "--reason", "permanent", "--limit", "205"]).1), 205);
-    assert_eq!(
-        summary(&redrive(&["--all-dead", "--id-prefix", "job-41"]).1),
-        10,
-        "410 to 419; 41 lives again"
-    );
+    let (_, out, _) = redrive(&["--all-dead", "--id-prefix", "job-41"]);
+    assert_eq!(summary(&out), 10, "410 to 419; 41 lives again");
+    let told: Vec<_> = out.lines().take(10).map(json).collect();
+    let expected: Vec<_> =
+        (410..420).map(|nth| serde_json::json!({ "id": format!("job-{nth}"), "redriven": true })).collect();
+    assert_eq!(told, expected);
     assert_eq!(summary(&redrive(&["--all-dead"]).1), 420 - 205 - 10);
     assert_eq!(number(&site.queue(), "SELECT count(*) FROM redrives"), 420);
     assert_eq!(number(&site.queue(), "SELECT count(*) FROM jobs WHERE status = 'pending'"), 500);
@@ -478,6 +485,13 @@ fn a_refused_number_says_what_is_allowed() {
         let (code, _, err) = call(&site, command, arguments);
         assert_eq!(code, Some(2), "{command} {arguments:?}");
         assert!(err.contains(said) && !err.contains("timeout"), "{command} {arguments:?}: {err}");
+    }
+    let consume = ["--address", "127.0.0.1:1", "--store", "/nowhere/store.db", "--retry-cap-ms", "50"];
+    for more in [&[][..], &["--once"], &["--failures-max", "3"]] {
+        let (code, _, err) = run(ackward("consume").args(consume).args(more));
+        let said =
+            "--retry-cap-ms is 50, allowed: a whole number from 100, which is --retry-base-ms, to 86400000";
+        assert_eq!((code, err.contains(said)), (Some(2), true), "{more:?}: {err}");
     }
     let mut work = ackward("work");
     work.arg("--queue").arg(site.queue()).args(["--url", "http://127.0.0.1:1/"]).env("ACKWARD_SLOTS", "abc");
