@@ -131,9 +131,15 @@ enum Refused {
 }
 
 impl Refused {
-    /// Says so. Help that cannot be written is a failure like any other.
+    /// Says so, to machines as JSON. Help that cannot be written is a failure like any other.
     fn end(self) -> ExitCode {
+        let is_json = logging::without_settings();
         match self {
+            Self::Clap(error) if is_json && error.use_stderr() => {
+                let text = error.to_string();
+                logging::fatal(Exit::Usage, text.strip_prefix("error: ").unwrap_or(&text).trim_end());
+                Exit::Usage.into()
+            }
             Self::Clap(error) => {
                 output::note(error.print());
                 let code = u8::try_from(error.exit_code()).unwrap_or(Exit::Usage as u8);

@@ -32,21 +32,23 @@ pub fn apply(
     arguments: &[OsString],
     environment: Option<OsString>,
 ) -> Result<Command, Ended> {
-    let Some(path) = named(arguments).or(environment.map(PathBuf::from)) else { return Ok(command) };
+    let Some(path) = given(arguments, FLAG).or(environment).map(PathBuf::from) else { return Ok(command) };
     let text = files::text(&path)
         .map_err(|error| Ended { exit: files::exit_of(&error), ..refuse(&path, None, &error.to_string()) })?;
     let settings = read(&path, &text)?;
     settings.into_iter().try_fold(command, |command, setting| set(command, setting, &path))
 }
 
-/// What the arguments call the file; the last one counts, as with any option. clap looks at it again later.
-fn named(arguments: &[OsString]) -> Option<PathBuf> {
+/// What the arguments give for an option, before clap looks at them; the last one counts, as with any option.
+pub fn given(arguments: &[OsString], flag: &str) -> Option<OsString> {
     let before_escape = || arguments.iter().take_while(|argument| *argument != "--");
     let apart = before_escape().zip(before_escape().skip(1));
-    let apart = apart.filter(|(flag, _)| *flag == FLAG).map(|(_, path)| PathBuf::from(path)).last();
+    let apart = apart.filter(|(name, _)| *name == flag).map(|(_, value)| value.clone()).last();
     apart.or_else(|| {
-        let joined = before_escape().filter_map(|argument| argument.to_str()?.strip_prefix("--config="));
-        joined.last().map(PathBuf::from)
+        let joined = |argument: &'_ OsString| {
+            argument.to_str()?.strip_prefix(flag)?.strip_prefix('=').map(OsString::from)
+        };
+        before_escape().filter_map(joined).last()
     })
 }
 
@@ -222,10 +224,12 @@ mod tests {
 
     #[test]
     fn the_flag_is_found_wherever_it_stands() {
-        let named = |arguments: &[&str]| named(&arguments.iter().map(OsString::from).collect::<Vec<_>>());
+        let named =
+            |arguments: &[&str]| given(&arguments.iter().map(OsString::from).collect::<Vec<_>>(), FLAG);
         assert_eq!(named(&["ackward", "work", "--config", "a"]), Some("a".into()));
         assert_eq!(named(&["ackward", "--config=a", "work"]), Some("a".into()));
         assert_eq!(named(&["ackward", "work", "--", "--config", "a"]), None);
         assert_eq!(named(&["ackward", "--config"]), None);
+        assert_eq!(named(&["ackward", "--config-x=a"]), None);
     }
 }

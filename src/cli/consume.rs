@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ackward::adapter::{SystemClock, Threads, TokioNetwork};
 use ackward::port::{Blocking, Lane};
-use ackward::rules::{Limits, Timeout};
+use ackward::rules::{RetryPolicy, Timeout};
 use ackward::shell::{
     Client, ClientOptions, Commit, FollowOptions, SessionError, SessionOptions, follow, run_client,
 };
@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use super::exit::{Ended, Exit};
 use super::fault::EnvFault;
 use super::output::say;
-use super::values::timeout;
+use super::values::{delay_ms, retry, timeout};
 use super::{files, jitter, signals};
 
 /// Apply a publisher's events to a store, each exactly once
@@ -41,10 +41,10 @@ pub struct Consume {
     #[arg(long, env = "ACKWARD_COMMIT", value_enum, default_value_t = CommitBy::Group)]
     commit: CommitBy,
     /// The wait after the first failure, in ms; doubled with each further one, scaled by chance
-    #[arg(long, env = "ACKWARD_RETRY_BASE_MS", value_name = "MS", default_value_t = 100)]
+    #[arg(long, env = "ACKWARD_RETRY_BASE_MS", value_name = "MS", default_value_t = 100, value_parser = delay_ms)]
     retry_base_ms: i64,
     /// The longest wait after a failure, in ms
-    #[arg(long, env = "ACKWARD_RETRY_CAP_MS", value_name = "MS", default_value_t = 30_000)]
+    #[arg(long, env = "ACKWARD_RETRY_CAP_MS", value_name = "MS", default_value_t = 30_000, value_parser = delay_ms)]
     retry_cap_ms: i64,
     /// Give up after this many failures in a row without an event applied [default: never]
     #[arg(long, env = "ACKWARD_FAILURES_MAX", value_name = "N", value_parser = super::values::whole::<u32>(1..=u32::MAX.into()))]
@@ -64,11 +64,12 @@ type RealClient = Client<SystemClock, TokioNetwork, Threads, EnvFault, Store>;
 
 impl Consume {
     pub async fn run(self) -> Result<(), Ended> {
+        let retry = retry(self.retry_base_ms, self.retry_cap_ms)?;
         let fault = EnvFault::from_env()?;
         files::prepare(&self.store, FileKind::Store)?;
         let client =
             Client { clock: SystemClock, network: TokioNetwork, blocking: Threads, fault, open: Store::open };
-        let ended = if self.once { self.once(&client).await } else { self.follow(&client).await };
+        let ended = if self.once { self.once(&client).await } else { self.follow(&client, retry).await };
         self.report(&ended);
         ended.map(drop)
     }
@@ -84,10 +85,8 @@ impl Consume {
         }
     }
 
-    async fn follow(&self, client: &RealClient) -> Result<(State, &'static str), Ended> {
+    async fn follow(&self, client: &RealClient, retry: RetryPolicy) -> Result<(State, &'static str), Ended> {
         let stop = signals::stop().map_err(|error| Ended::new(Exit::Failure, error))?;
-        let retry = Limits::WIDE.retry(self.retry_base_ms, self.retry_cap_ms);
-        let retry = retry.map_err(|error| Ended::new(Exit::Usage, error))?;
         let options = FollowOptions { client: self.client_options(), retry, failures_max: self.failures_max };
         Ok((follow(client, &options, &mut jitter, &mut |_| Ok(()), stop).await?, "stopped"))
     }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use ackward::adapter::SystemClock;
 use ackward::port::Clock;
-use ackward::storage::{Finding, Queue};
+use ackward::rules::Millis;
+use ackward::storage::{Finding, Queue, StorageError};
 use clap::Args;
 use rustix::fs::Access;
 
@@ -32,7 +33,8 @@ written, and the clock. --fix puts right only what needs no guess: it ends lease
 owners, raises tokens, adds indexes.
 
 SQLite's check of its pages is one long read that holds up who commits for as long as it takes, one or two seconds per \
-million rows; --quick leaves it out. All else is read in pieces, between which others commit. Exit code 10: something was found.")]
+million rows; --quick leaves it out. All else is read in pieces, between which others commit. Exit code 10: something was found, damaged pages \
+included.")]
 pub struct Doctor {
     #[command(flatten)]
     queue: QueueFile,
@@ -58,28 +60,74 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// 2024-01-01, in ms: no clock that is set shows an earlier time.
 const YEAR_MS_MIN: i64 = 1_704_067_200_000;
 
+/// What was looked at, and what came of it.
+#[derive(Default)]
+struct Examined {
+    findings: Vec<Finding>,
+    /// Rows that `--fix` has put right.
+    mended: Option<usize>,
+    /// Whether SQLite has looked at its pages.
+    pages_checked: bool,
+}
+
 impl Doctor {
     pub fn run(self) -> Result<(), Ended> {
         let now = SystemClock.now()?;
-        let mut mended = None;
+        let mut examined = Examined::default();
         if self.fix {
-            // Opening it sets the journal mode and adds indexes.
-            let mut queue = self.queue.open(self.durable)?;
-            let rows = super::patient(|| queue.mend(now), |error| error.is_busy());
-            mended = Some(rows.map_err(|error| self.queue.failed(&error))?);
+            match self.mend(now)? {
+                Ok(rows) => examined.mended = Some(rows),
+                Err(error) => examined.findings.push(Finding::not_done("fix", &self.malformed(error)?)),
+            }
         }
-        let queue = self.queue.look()?;
-        let patience = queue.connection().busy_timeout(PATIENCE);
-        patience.map_err(|error| self.queue.failed(&error.into()))?;
-        let mut turns = Turns::new();
-        let mut rest = || turns.rest();
-        let mut findings = queue.examine(self.quick, &mut rest).map_err(|error| self.queue.failed(&error))?;
-        findings.extend(surroundings(self.queue.path()));
-        findings.extend(clock(&queue, now.get(), &mut rest).map_err(|error| self.queue.failed(&error))?);
-        self.report(&findings, mended)
+        self.examine(now, &mut examined)?;
+        self.report(&examined)
     }
 
-    fn report(&self, findings: &[Finding], mended: Option<usize>) -> Result<(), Ended> {
+    /// Puts right what needs no guess; how many rows.
+    fn mend(&self, now: Millis) -> Result<Result<usize, StorageError>, Ended> {
+        // Opening it sets the journal mode and adds indexes.
+        let queue = self.queue.try_open(self.durable)?;
+        Ok(queue.and_then(|mut queue| super::patient(|| queue.mend(now), StorageError::is_busy)))
+    }
+
+    /// Looks at the file and around it.
+    fn examine(&self, now: Millis, examined: &mut Examined) -> Result<(), Ended> {
+        let Examined { findings, pages_checked, .. } = examined;
+        let mut turns = Turns::new();
+        let mut rest = || turns.rest();
+        match self.queue.try_look()? {
+            Ok(queue) => {
+                let patience = queue.connection().busy_timeout(PATIENCE);
+                patience.map_err(|error| self.queue.failed(&error.into()))?;
+                let found =
+                    queue.examine(self.quick, &mut rest).map_err(|error| self.queue.failed(&error))?;
+                findings.extend(found);
+                *pages_checked = !self.quick;
+                findings.extend(surroundings(self.queue.path()));
+                match clock(&queue, now.get(), &mut rest) {
+                    Ok(found) => findings.extend(found),
+                    Err(error) => findings.push(Finding::not_done("clock", &self.malformed(error)?)),
+                }
+            }
+            // Not even the names of the tables can be read.
+            Err(error) => {
+                let error = self.malformed(error)?;
+                findings.push(Finding::malformed(&error));
+                findings.push(Finding::not_done("jobs", &error));
+                findings.extend(surroundings(self.queue.path()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Damaged pages are a finding; another error ends the command.
+    fn malformed(&self, error: StorageError) -> Result<StorageError, Ended> {
+        if error.is_malformed() { Ok(error) } else { Err(self.queue.failed(&error)) }
+    }
+
+    fn report(&self, examined: &Examined) -> Result<(), Ended> {
+        let Examined { findings, mended, pages_checked } = examined;
         for Finding { check, seq, what, mendable } in findings {
             if self.json {
                 say(serde_json::json!({ "check": check, "seq": seq, "what": what, "mendable": mendable }));
@@ -90,13 +138,16 @@ impl Doctor {
             }
         }
         if self.json {
-            say(serde_json::json!({ "findings": findings.len(), "rows_mended": mended }));
+            say(serde_json::json!({
+                "findings": findings.len(), "rows_mended": mended, "pages_checked": pages_checked
+            }));
         } else {
             if let Some(rows) = mended {
                 say(format_args!("{} mended", counted(rows, "row")));
             }
             if findings.is_empty() {
-                say(format_args!("{}: nothing wrong", self.queue.path().display()));
+                let unless = if *pages_checked { "" } else { " (pages not checked)" };
+                say(format_args!("{}: nothing wrong{unless}", self.queue.path().display()));
             }
         }
         match findings.len() {
@@ -171,11 +222,7 @@ fn surroundings(path: &Path) -> Vec<Finding> {
 }
 
 /// Whether the clock can be right.
-fn clock(
-    queue: &Queue,
-    now_ms: i64,
-    rest: &mut dyn FnMut(),
-) -> Result<Option<Finding>, ackward::storage::StorageError> {
+fn clock(queue: &Queue, now_ms: i64, rest: &mut dyn FnMut()) -> Result<Option<Finding>, StorageError> {
     let ahead_ms = queue.latest_ms(rest)?.map_or(0, |latest_ms| latest_ms.saturating_sub(now_ms));
     let what = if now_ms < YEAR_MS_MIN {
         format!("the clock shows {}: it is not set", time(now_ms))

@@ -27,9 +27,7 @@ impl Events {
         if begins_as_sqlite(&file)? {
             return Err(io::Error::other("it is a SQLite file, allowed: an event log, or a new path"));
         }
-        // An earlier process may have left the beginning of a line.
-        let is_torn = !ends_with_a_line(&file)?;
-        Ok(Self(RefCell::new(Lines::new(file, is_torn))))
+        Ok(Self(RefCell::new(Lines::new(file))))
     }
 }
 
@@ -40,13 +38,21 @@ fn begins_as_sqlite(file: &File) -> io::Result<bool> {
     Ok(count == MAGIC.len() && head == *MAGIC)
 }
 
-fn ends_with_a_line(file: &File) -> io::Result<bool> {
-    let len = file.metadata()?.len();
-    let mut last = [b'\n'];
-    if len > 0 {
-        file.read_exact_at(&mut last, len - 1)?;
+/// What lines are appended to.
+trait Log: Write {
+    /// Whether it is empty or its last line is whole.
+    fn ends_with_a_line(&self) -> io::Result<bool>;
+}
+
+impl Log for File {
+    fn ends_with_a_line(&self) -> io::Result<bool> {
+        let len = self.metadata()?.len();
+        let mut last = [b'\n'];
+        if len > 0 {
+            self.read_exact_at(&mut last, len - 1)?;
+        }
+        Ok(last == [b'\n'])
     }
-    Ok(last == [b'\n'])
 }
 
 impl Observer for Events {
@@ -62,10 +68,11 @@ fn now_ms() -> Option<i64> {
 }
 
 /// Whole lines, each in one write.
-struct Lines<W: Write> {
+struct Lines<W: Log> {
     out: W,
-    /// Whether the last line may be there only as far as its beginning.
-    is_torn: bool,
+    /// Whether the last line may be there only as far as its beginning: left so by a full disk, or by an earlier
+    /// process. Such a beginning stays, since taking it back could cut off a line of somebody who writes to the file, too.
+    may_be_torn: bool,
     lost: Option<Lost>,
     trouble: Trouble,
 }
@@ -78,9 +85,9 @@ struct Lost {
     since_ms: i64,
 }
 
-impl<W: Write> Lines<W> {
-    fn new(out: W, is_torn: bool) -> Self {
-        Self { out, is_torn, lost: None, trouble: Trouble::default() }
+impl<W: Log> Lines<W> {
+    fn new(out: W) -> Self {
+        Self { out, may_be_torn: true, lost: None, trouble: Trouble::default() }
     }
 
     /// Appends a line, behind what tells of those that are lost.
@@ -112,15 +119,17 @@ impl<W: Write> Lines<W> {
     }
 
     fn write(&mut self, line: &Value) -> io::Result<()> {
-        // What may be there of the line before must not become part of this one.
-        let before = if self.is_torn { "\n" } else { "" };
+        // What may be there of the line before must not become part of this one. The file tells; somebody may have
+        // emptied it meanwhile to make room.
+        let is_torn = self.may_be_torn && !self.out.ends_with_a_line().unwrap_or(false);
+        let before = if is_torn { "\n" } else { "" };
         let written = self.out.write_all(format!("{before}{line}\n").as_bytes());
-        self.is_torn = written.is_err();
+        self.may_be_torn = written.is_err();
         written
     }
 }
 
-impl<W: Write> Drop for Lines<W> {
+impl<W: Log> Drop for Lines<W> {
     /// There may be room by now, though nothing more has happened.
     fn drop(&mut self) {
         let Some(lost) = self.lost else { return };
@@ -218,8 +227,14 @@ mod tests {
         }
     }
 
+    impl Log for Disk {
+        fn ends_with_a_line(&self) -> io::Result<bool> {
+            Ok(self.text.last().is_none_or(|last| *last == b'\n'))
+        }
+    }
+
     fn lines(room: usize) -> Lines<Disk> {
-        Lines::new(Disk { room, text: Vec::new() }, false)
+        Lines::new(Disk { room, text: Vec::new() })
     }
 
     fn text(lines: &Lines<Disk>) -> &str {
@@ -247,24 +262,42 @@ mod tests {
         let mut lines = lines(0);
         lines.append(&serde_json::json!({ "a": 1 }), 1);
         let lost = r#"{"at_ms":2,"count":1,"since_ms":1,"what":"lost"}"#;
-        lines.out.room = lost.len() + 2;
+        lines.out.room = lost.len() + 1;
         lines.append(&serde_json::json!({ "b": 2 }), 2);
         lines.out.room = 100;
         lines.append(&serde_json::json!({ "c": 3 }), 3);
         let next = r#"{"at_ms":3,"count":1,"since_ms":2,"what":"lost"}"#;
-        assert_eq!(text(&lines), format!("\n{lost}\n\n{next}\n{{\"c\":3}}\n"));
+        assert_eq!(text(&lines), format!("{lost}\n{next}\n{{\"c\":3}}\n"));
+    }
+
+    /// Whoever makes room by emptying the log finds no empty line in it, and no torn one.
+    #[test]
+    fn a_log_that_was_emptied_begins_with_what_is_lost() {
+        let path = tempfile::NamedTempFile::new().unwrap();
+        let file = OpenOptions::new().read(true).append(true).open(path.path()).unwrap();
+        file.set_len(0).unwrap();
+        let mut lines = Lines::new(Either { file, is_full: false });
+        lines.append(&serde_json::json!({ "a": 1 }), 1);
+        lines.out.file.write_all(b"{\"to").unwrap();
+        lines.out.is_full = true;
+        lines.append(&serde_json::json!({ "b": 2 }), 2);
+        lines.out.file.set_len(0).unwrap();
+        lines.out.is_full = false;
+        lines.append(&serde_json::json!({ "c": 3 }), 3);
+        let text = std::fs::read_to_string(path.path()).unwrap();
+        assert_eq!(text, "{\"at_ms\":3,\"count\":1,\"since_ms\":2,\"what\":\"lost\"}\n{\"c\":3}\n");
     }
 
     /// The process ends, and nothing has happened since there is room again.
     #[test]
     fn lost_lines_are_told_at_the_end_as_well() {
         let path = tempfile::NamedTempFile::new().unwrap();
-        let mut lines = Lines::new(Either::full(File::create(path.path()).unwrap()), false);
+        let mut lines = Lines::new(Either::full(path.reopen().unwrap()));
         lines.append(&serde_json::json!({ "a": 1 }), 1);
         lines.out.is_full = false;
         drop(lines);
         let text = std::fs::read_to_string(path.path()).unwrap();
-        assert!(text.starts_with("\n{\"at_ms\":") && text.contains("\"count\":1,\"since_ms\":1"), "{text}");
+        assert!(text.starts_with("{\"at_ms\":") && text.contains("\"count\":1,\"since_ms\":1"), "{text}");
     }
 
     /// A file on a disk that is full for a while.
@@ -286,6 +319,12 @@ mod tests {
 
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
+        }
+    }
+
+    impl Log for Either {
+        fn ends_with_a_line(&self) -> io::Result<bool> {
+            self.file.ends_with_a_line()
         }
     }
 }

@@ -14,16 +14,19 @@ use serde_json::json;
 use tracing::level_filters::LevelFilter;
 
 use super::exit::Exit;
-use super::{service, values};
+use super::{config, service, values};
 
 /// What logging was started with.
 static IN_USE: OnceLock<(Format, LevelFilter)> = OnceLock::new();
+
+/// The environment variable for the format.
+const VARIABLE: &str = "ACKWARD_LOG_FORMAT";
 
 /// How logs are written.
 #[derive(Debug, Args)]
 pub struct Logging {
     /// Logs on stderr as text or as one JSON object a line, the one that says why a command failed included
-    #[arg(long, global = true, env = "ACKWARD_LOG_FORMAT", value_enum, default_value_t = Format::Text)]
+    #[arg(long, global = true, env = VARIABLE, value_enum, default_value_t = Format::Text)]
     log_format: Format,
     /// The least severe level that is logged: off, error, warn, info, debug, trace
     #[arg(long, global = true, env = "ACKWARD_LOG", value_name = "LEVEL", default_value = "info")]
@@ -65,6 +68,17 @@ impl Logging {
             }
         }
     }
+}
+
+/// Takes the format from arguments or environment where they are refused as a whole, or the settings file is: the line
+/// that says so is to be read by whoever reads the others. Returns whether it is JSON.
+pub fn without_settings() -> bool {
+    let arguments: Vec<_> = env::args_os().collect();
+    let format = config::given(&arguments, "--log-format").or_else(|| env::var_os(VARIABLE));
+    let format = format.and_then(|format| Format::from_str(format.to_str()?, false).ok());
+    // Called once, and not where logging was started.
+    let _ = IN_USE.set((format.unwrap_or(Format::Text), LevelFilter::OFF));
+    format == Some(Format::Json)
 }
 
 /// Says why the command ends, whatever the level: the last line on stderr.

@@ -54,9 +54,9 @@ impl Man {
         for command in std::iter::once(command).chain(commands) {
             let name = command.get_display_name().unwrap_or("ackward").replace(' ', "-");
             let path = dir.join(format!("{name}.1"));
-            let written = page(command).and_then(|page| fs::write(&path, page));
-            written
-                .map_err(|error| Ended::new(Exit::Failure, format_args!("{}: {error}", path.display())))?;
+            let page = page(command).map_err(failed)?;
+            fs::write(&path, page)
+                .map_err(|error| Ended::new(Exit::Storage, format_args!("{}: {error}", path.display())))?;
         }
         Ok(())
     }

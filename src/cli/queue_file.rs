@@ -71,16 +71,25 @@ impl QueueFile {
 
     /// Opens an existing file to change it.
     pub fn open(&self, durable: Durable) -> Result<Queue, Ended> {
+        self.try_open(durable)?.map_err(|error| self.failed(&error))
+    }
+
+    /// The same, with SQLite's error as it is.
+    pub fn try_open(&self, durable: Durable) -> Result<Result<Queue, StorageError>, Ended> {
         self.check()?;
-        let queue = Queue::open(&self.path, &OpenOptions::new(durable.get()).create(false));
-        queue.map_err(|error| self.failed(&error))
+        Ok(Queue::open(&self.path, &OpenOptions::new(durable.get()).create(false)))
     }
 
     /// Opens an existing file to look at it.
     pub fn look(&self) -> Result<Queue, Ended> {
+        self.try_look()?.map_err(|error| self.failed(&error))
+    }
+
+    /// The same, with SQLite's error as it is.
+    pub fn try_look(&self) -> Result<Result<Queue, StorageError>, Ended> {
         files::existing(&self.path)?;
         files::of_kind(&self.path, FileKind::Queue)?;
-        self.open_to_look()().map_err(|error| self.failed(&error))
+        Ok(self.open_to_look()())
     }
 
     /// What opens the file to look at it, for another thread.

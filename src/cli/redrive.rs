@@ -20,7 +20,7 @@ use super::values::{id, note, reason, ttl};
 #[command(group(ArgGroup::new("which").args(["id", "all_dead"]).required(true)), after_help = "\
 Examples:
   ackward redrive --queue jobs.db --id cake --note receiver-mended
-  ackward redrive --queue jobs.db --all-dead --reason exhausted --note receiver-mended --dry-run
+  ackward redrive --queue jobs.db --all-dead --reason exhausted --dry-run
 
 The receiver knows the job's id for ever: where an earlier attempt arrived after all, this one has no second effect.")]
 pub struct Redrive {
@@ -45,8 +45,8 @@ pub struct Redrive {
     #[arg(long)]
     dry_run: bool,
     /// Why: 1 to 64 letters, digits, `_` and `-`
-    #[arg(long, value_parser = note)]
-    note: Name,
+    #[arg(long, value_parser = note, required_unless_present = "dry_run")]
+    note: Option<Name>,
     /// How long a job may take to be delivered, in seconds or with a unit, up to 30 days
     #[arg(long, env = "ACKWARD_TTL", value_name = "SPAN", default_value = "1d", value_parser = ttl)]
     ttl: Ttl,
@@ -64,29 +64,36 @@ impl Redrive {
     pub async fn run(self) -> Result<(), Ended> {
         let mut fault = EnvFault::from_env()?;
         let mut queue = if self.dry_run { self.queue.look()? } else { self.queue.open(self.durable)? };
-        match &self.id {
-            Some(id) if self.dry_run => self.would(&queue, id),
-            Some(id) => {
+        // A dry run needs no note, and has no use for one that is given.
+        let note = self.note.as_ref().filter(|_| !self.dry_run);
+        match (&self.id, note) {
+            (Some(id), None) => self.would(&queue, id),
+            (Some(id), Some(note)) => {
                 let now = SystemClock.now()?;
-                queue
-                    .redrive(id, now, self.ttl, &self.note, &mut fault)
-                    .map_err(|error| self.ended(&error))?;
-                self.say_one(id, "redriven");
+                let redriven = queue.redrive(id, now, self.ttl, note, &mut fault);
+                redriven.map_err(|error| self.ended(&error))?;
+                self.say_one(id);
                 Ok(())
             }
-            None => self.all(&mut queue, &mut fault, SystemClock).await,
+            (None, note) => self.all(&mut queue, note, &mut fault, SystemClock).await,
         }
     }
 
     /// What a redrive of one job would do.
     fn would(&self, queue: &Queue, id: &Name) -> Result<(), Ended> {
         queue.check_redrive(id, SystemClock.now()?, self.ttl).map_err(|error| self.ended(&error))?;
-        self.say_one(id, "would be redriven");
+        self.say_one(id);
         Ok(())
     }
 
     /// Every dead job that the filters let through, piece by piece.
-    async fn all(&self, queue: &mut Queue, fault: &mut EnvFault, clock: impl Clock) -> Result<(), Ended> {
+    async fn all(
+        &self,
+        queue: &mut Queue,
+        note: Option<&Name>,
+        fault: &mut EnvFault,
+        clock: impl Clock,
+    ) -> Result<(), Ended> {
         let mut pieces = Pieces::new(clock);
         let filter =
             JobFilter { status: Some(Status::Dead), reason: self.reason, id_prefix: self.id_prefix.clone() };
@@ -100,15 +107,14 @@ impl Redrive {
             // An id out of range is no job's that could be claimed (M12).
             let ids: Vec<_> = rows.iter().filter_map(name).collect();
             skipped += rows.len() - ids.len();
-            let done = if self.dry_run {
-                self.would_all(queue, &ids)?
-            } else {
-                pieces.next(queue, |queue| self.piece(queue, &ids, fault)).await?
+            let done = match note {
+                None => self.would_all(queue, &ids)?,
+                Some(note) => pieces.next(queue, |queue| self.piece(queue, &ids, note, fault)).await?,
             };
             (redriven, skipped) = (redriven + done, skipped + ids.len() - done);
         }
         if self.json {
-            say(serde_json::json!({ "redriven": redriven, "skipped": skipped, "dry_run": self.dry_run }));
+            say(serde_json::json!({ (self.key()): redriven, "skipped": skipped, "dry_run": self.dry_run }));
         } else if self.dry_run {
             say(format_args!("{} would be redriven, {skipped} passed over", counted(redriven, "job")));
         } else {
@@ -117,14 +123,26 @@ impl Redrive {
         Ok(())
     }
 
-    /// One transaction; how many it redrove. A job that is no longer dead was redriven by somebody else.
-    fn piece(&self, queue: &mut Queue, ids: &[Name], fault: &mut EnvFault) -> Result<usize, Ended> {
+    /// One transaction; how many it redrove. A job that is no longer dead was redriven by somebody else. For machines each
+    /// job is told once that is committed; for people their number, at the end.
+    fn piece(
+        &self,
+        queue: &mut Queue,
+        ids: &[Name],
+        note: &Name,
+        fault: &mut EnvFault,
+    ) -> Result<usize, Ended> {
         let now = SystemClock.now()?;
         let mut redriven = 0;
-        let piece = || all_or_busy(queue.redrive_many(ids, now, self.ttl, &self.note, fault));
+        let piece = || all_or_busy(queue.redrive_many(ids, now, self.ttl, note, fault));
         let answers = super::patient(piece, |_| true);
         for (id, answer) in ids.iter().zip(answers.unwrap_or_else(|busy| busy)) {
-            redriven += usize::from(self.is_redriven(id, answer)?);
+            if self.is_redriven(id, answer)? {
+                redriven += 1;
+                if self.json {
+                    self.say_one(id);
+                }
+            }
         }
         Ok(redriven)
     }
@@ -135,7 +153,7 @@ impl Redrive {
         let mut redriven = 0;
         for id in ids {
             if self.is_redriven(id, queue.check_redrive(id, now, self.ttl))? {
-                self.say_one(id, "would be redriven");
+                self.say_one(id);
                 redriven += 1;
             }
         }
@@ -157,12 +175,18 @@ impl Redrive {
         }
     }
 
-    fn say_one(&self, id: &Name, what: &str) {
+    /// Tells a job that was redriven, or would be.
+    fn say_one(&self, id: &Name) {
         if self.json {
-            say(serde_json::json!({ "id": id.as_str(), "redriven": !self.dry_run }));
+            say(serde_json::json!({ "id": id.as_str(), (self.key()): true }));
         } else {
-            say(format_args!("{id}: {what}"));
+            say(format_args!("{id}: {}", if self.dry_run { "would be redriven" } else { "redriven" }));
         }
+    }
+
+    /// What JSON calls it.
+    const fn key(&self) -> &'static str {
+        if self.dry_run { "would_redrive" } else { "redriven" }
     }
 
     fn ended(&self, error: &RedriveError) -> Ended {

@@ -2,6 +2,8 @@
 //! SIGHUP goes on with the settings read anew, or with the old ones where the new ones are refused.
 
 use std::cell::Cell;
+use std::convert::Infallible;
+use std::future::pending;
 use std::path::Path;
 use std::pin::{Pin, pin};
 use std::time::Duration;
@@ -10,6 +12,7 @@ use ackward::adapter::SystemClock;
 use ackward::port::Clock;
 use ackward::shell::{Jump, watch_clock};
 use futures_util::FutureExt;
+use tokio::sync::oneshot;
 
 use super::exit::{Ended, Exit};
 use super::signals::{Signals, Wish};
@@ -115,23 +118,44 @@ pub async fn until_told<T>(
 ) -> (T, Why) {
     let why = Cell::new(Why::Stop);
     watch.board.set_stopping(false);
-    let told = pin!(async {
-        why.set(tokio::select! {
-            biased;
-            wish = signals.next() => Why::from(wish),
-            () = replaced(watch.path, watch.identity) => Why::Replaced,
-        });
-        watch.board.set_stopping(true);
-    });
+    let (tell, told) = oneshot::channel();
+    let told = pin!(told.map(drop));
     let tell_jump = |Jump { by_ms }: Jump| {
         tracing::warn!(by_ms, "the clock jumped, or the process stood still: {}", watch.jump);
     };
     let done = tokio::select! {
         biased;
+        never = listen(watch, signals, &why, tell) => match never {},
         done = work(told) => done,
         never = watch_clock(&SystemClock, CLOCK_EVERY, CLOCK_JUMP, tell_jump) => match never {},
     };
     (done, why.get())
+}
+
+/// Tells a run to end, and goes on listening while it does: a signal to end turns a reload into an end. From the first
+/// such signal on, whenever it comes, one more ends the process at once.
+async fn listen(
+    watch: &Watch<'_>,
+    signals: &mut Signals,
+    why: &Cell<Why>,
+    tell: oneshot::Sender<()>,
+) -> Infallible {
+    let first = tokio::select! {
+        biased;
+        wish = signals.next() => Why::from(wish),
+        () = replaced(watch.path, watch.identity) => Why::Replaced,
+    };
+    why.set(first);
+    watch.board.set_stopping(true);
+    // Only a run that has ended does not hear it.
+    let _ = tell.send(());
+    if first != Why::Stop {
+        signals.stop().await;
+    }
+    if first == Why::Reload {
+        why.set(Why::Stop);
+    }
+    pending().await
 }
 
 /// How the last run ended: `replaced` says what follows from another file in its place, `cut` what was cut off, if

@@ -2,7 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use ackward::rules::{Attempts, Invalid, Lease, Limits, Name, Qty, Reason, Status, Timeout, Ttl};
+use ackward::rules::{
+    Attempts, Invalid, Lease, Limits, Name, Qty, Reason, RetryPolicy, Status, Timeout, Ttl,
+};
 
 const SECONDS: &str = "allowed: a number of seconds greater than 0, such as 10 or 0.5, or one with a unit: 500ms, 30s, \
     15m, 12h, 7d";
@@ -55,6 +57,25 @@ pub fn ttl(text: &str) -> Result<Ttl, String> {
 /// A lease in seconds.
 pub fn lease(text: &str) -> Result<Lease, String> {
     said(Limits::WIDE.lease(seconds_ms(text)?))
+}
+
+/// The longest delay of `--retry-base-ms` and `--retry-cap-ms`, in ms.
+const DELAY_MS_MAX: i64 = 86_400_000;
+
+/// A delay in ms, of the two that make a retry policy.
+pub fn delay_ms(text: &str) -> Result<i64, String> {
+    whole(1..=DELAY_MS_MAX)(text)
+}
+
+/// What `--retry-base-ms` and `--retry-cap-ms` make together, each in its range.
+pub fn retry(base_ms: i64, cap_ms: i64) -> Result<RetryPolicy, Invalid> {
+    Limits::WIDE.retry(base_ms, cap_ms).map_err(|invalid| {
+        if cap_ms >= base_ms {
+            return invalid;
+        }
+        let allowed = format!("a whole number from {base_ms}, which is --retry-base-ms, to {DELAY_MS_MAX}");
+        Invalid::new("--retry-cap-ms", cap_ms, allowed)
+    })
 }
 
 /// A job's identifier.
@@ -134,6 +155,19 @@ mod tests {
         for bad in ["", "0", "257", "-1", "abc", "1.0", "1e1", " 1", "99999999999999999999"] {
             assert_eq!(batch(bad), Err("allowed: a whole number from 1 to 256".to_owned()), "{bad}");
         }
+    }
+
+    /// What is wrong with two options together is told by their names, and by where the bound comes from.
+    #[test]
+    fn a_cap_below_its_base_is_told_in_the_users_words() {
+        let error = retry(5_000, 1_000).unwrap_err().to_string();
+        let said = "--retry-cap-ms is 1000, allowed: a whole number from 5000, which is --retry-base-ms, to 86400000";
+        assert_eq!(error, said);
+        assert!(retry(DELAY_MS_MAX, DELAY_MS_MAX).is_ok() && retry(1, 1).is_ok());
+        for bad in ["0", "-1", "86400001", "x"] {
+            assert_eq!(delay_ms(bad), Err("allowed: a whole number from 1 to 86400000".to_owned()), "{bad}");
+        }
+        assert_eq!((delay_ms("1"), delay_ms("86400000")), (Ok(1), Ok(DELAY_MS_MAX)));
     }
 
     /// The error names what was given, not just any name.

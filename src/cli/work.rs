@@ -23,7 +23,7 @@ use super::service::{self, Service, Watch, Why, until_told};
 use super::signals::Signals;
 use super::status::{Board, Metrics, StatusArgs, StatusPage, WorkMetrics};
 use super::traces::{TraceArgs, Traces};
-use super::values::{lease, owner, timeout};
+use super::values::{delay_ms, lease, owner, retry, timeout};
 use super::{Command, files, jitter};
 
 /// Deliver a queue's jobs over HTTP until stopped
@@ -64,10 +64,10 @@ pub struct Work {
     #[arg(long, env = "ACKWARD_TIMEOUT", value_name = "SECONDS", default_value = "15", value_parser = timeout)]
     timeout: Timeout,
     /// The delay after the first attempt, in ms; doubled with each further one, scaled by chance
-    #[arg(long, env = "ACKWARD_RETRY_BASE_MS", value_name = "MS", default_value_t = 1_000)]
+    #[arg(long, env = "ACKWARD_RETRY_BASE_MS", value_name = "MS", default_value_t = 1_000, value_parser = delay_ms)]
     retry_base_ms: i64,
     /// The longest delay, in ms
-    #[arg(long, env = "ACKWARD_RETRY_CAP_MS", value_name = "MS", default_value_t = 900_000)]
+    #[arg(long, env = "ACKWARD_RETRY_CAP_MS", value_name = "MS", default_value_t = 900_000, value_parser = delay_ms)]
     retry_cap_ms: i64,
     /// The first wait when there is nothing to do, in seconds; doubled up to --poll-max
     #[arg(long, env = "ACKWARD_POLL_MIN", value_name = "SECONDS", default_value = "0.02", value_parser = timeout)]
@@ -143,7 +143,7 @@ impl Work {
         Ok(WorkOptions {
             owner,
             lease: self.lease,
-            retry: Limits::WIDE.retry(self.retry_base_ms, self.retry_cap_ms)?,
+            retry: retry(self.retry_base_ms, self.retry_cap_ms)?,
             limits: Limits::WIDE,
             poll_min: self.poll_min,
             poll_max: self.poll_max,

@@ -95,6 +95,12 @@ impl StorageError {
         }
     }
 
+    /// Whether SQLite found pages of the file that cannot be: it was cut, or overwritten. Trying again does not help.
+    #[must_use]
+    pub fn is_malformed(&self) -> bool {
+        self.code() == Some(ErrorCode::DatabaseCorrupt)
+    }
+
     /// Whether the disk is full.
     #[must_use]
     pub fn is_full(&self) -> bool {

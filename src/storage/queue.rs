@@ -173,10 +173,10 @@ impl Queue {
 
     /// Looks for what should not be in the file (M12). Reads all of it: row by row in short reads, between which `rest` is
     /// called, so that others can commit meanwhile; but SQLite's own check of its pages is one long read, which holds up
-    /// whoever commits. `quick` leaves that out.
+    /// whoever commits. `quick` leaves that out. Damaged pages are a finding, and so is each check that they end.
     ///
     /// # Errors
-    /// [`StorageError`]: the file is too broken to be looked at.
+    /// [`StorageError`]: the file cannot be looked at for another reason.
     pub fn examine(&self, quick: bool, rest: &mut dyn FnMut()) -> Result<Vec<Finding>, StorageError> {
         doctor::examine(&self.connection, quick, rest)
     }

@@ -29,6 +29,29 @@ pub struct Finding {
     pub mendable: bool,
 }
 
+impl Finding {
+    /// The file's pages are damaged, and this is how SQLite says so.
+    #[must_use]
+    pub fn malformed(error: &StorageError) -> Self {
+        let what = format!(
+            "{error}: restore a backup, or save what can still be read into a new file with `sqlite3 FILE .recover`"
+        );
+        Self { check: PAGES, seq: None, what, mendable: false }
+    }
+
+    /// A check that met damaged pages: what it found before, if anything, is told apart.
+    #[must_use]
+    pub fn not_done(check: &'static str, error: &StorageError) -> Self {
+        Self { check, seq: None, what: format!("not done, or not to its end: {error}"), mendable: false }
+    }
+}
+
+/// The check of the file's pages.
+const PAGES: &str = "integrity";
+/// The checks of each job's and each audit row's ranges.
+const RANGE: &str = "range";
+const AUDIT_RANGE: &str = "audit-range";
+
 /// A question with the rows that are wrong as its answer (seq, and a text), and the statement that mends them.
 struct Check {
     name: &'static str,
@@ -136,7 +159,8 @@ const INTEGRITY: &str =
 const JOURNAL: &str = "PRAGMA journal_mode";
 /// Greatest time of those done among the ?2 jobs behind ?1, and where they end. What is no time (M12) does not count.
 const LATEST: &str = "SELECT max(CASE WHEN status = 'done' AND typeof(available_at) = 'integer' \
-    AND available_at <= 1000000000000000 THEN available_at END), max(seq) FROM (SELECT seq, status, available_at FROM jobs WHERE seq > ?1 ORDER BY seq LIMIT ?2)";
+    AND available_at <= 1000000000000000 THEN available_at END), max(seq) \
+    FROM (SELECT seq, status, available_at FROM jobs WHERE seq > ?1 ORDER BY seq LIMIT ?2)";
 
 /// What one check has found.
 struct Found {
@@ -183,52 +207,93 @@ impl Found {
     }
 }
 
-/// All findings, check by check.
+/// All findings, check by check. Damaged pages are a finding, and end only the checks that meet them.
 pub(super) fn examine(
     connection: &Connection,
     quick: bool,
     rest: &mut dyn FnMut(),
 ) -> Result<Vec<Finding>, StorageError> {
+    let mut damage = Damage::default();
     let mut findings = Vec::new();
     if !quick {
-        let mut pages = Found::new("integrity", false);
+        let mut pages = Found::new(PAGES, false);
         ask_checks(connection, true)?;
         let looked = pages.collect(connection, INTEGRITY, []);
         ask_checks(connection, false)?;
-        looked?;
+        if let Err(error) = looked {
+            damage.met(error)?;
+        }
         findings.extend(pages.into_findings());
         rest();
     }
-    settings(connection, &mut findings)?;
+    if let Err(error) = settings(connection, &mut findings) {
+        findings.push(damage.stopped("settings", error)?);
+    }
     let mut checks: Vec<_> =
         CHECKS.iter().map(|check| (check, Found::new(check.name, check.mend.is_some()))).collect();
-    findings.extend(jobs(connection, &mut checks, rest)?.into_findings());
-    findings.extend(audit(connection, rest)?.into_findings());
+    let mut range = Found::new(RANGE, false);
+    let looked = jobs(connection, &mut range, &mut checks, rest);
+    findings.extend(range.into_findings());
+    if let Err(error) = looked {
+        findings.push(damage.stopped("jobs", error)?);
+    }
+    let mut range = Found::new(AUDIT_RANGE, false);
+    let looked = audit(connection, &mut range, rest);
+    findings.extend(range.into_findings());
+    if let Err(error) = looked {
+        findings.push(damage.stopped(AUDIT_RANGE, error)?);
+    }
     for (check, mut found) in checks {
+        let looked = if check.is_by_row { Ok(()) } else { found.collect(connection, check.find, []) };
         if !check.is_by_row {
-            found.collect(connection, check.find, [])?;
             rest();
         }
         findings.extend(found.into_findings());
+        if let Err(error) = looked {
+            findings.push(damage.stopped(check.name, error)?);
+        }
     }
-    Ok(findings)
+    // It is what all else follows from.
+    Ok(damage.finding.into_iter().chain(findings).collect())
+}
+
+/// Damaged pages, told once.
+#[derive(Default)]
+struct Damage {
+    finding: Option<Finding>,
+}
+
+impl Damage {
+    /// Takes an error for damaged pages, or hands it back.
+    fn met(&mut self, error: StorageError) -> Result<StorageError, StorageError> {
+        if !error.is_malformed() {
+            return Err(error);
+        }
+        self.finding.get_or_insert_with(|| Finding::malformed(&error));
+        Ok(error)
+    }
+
+    /// The same; what is said of the check that met them.
+    fn stopped(&mut self, check: &'static str, error: StorageError) -> Result<Finding, StorageError> {
+        self.met(error).map(|error| Finding::not_done(check, &error))
+    }
 }
 
 /// Looks at each job by itself: its ranges, and the checks that are by row.
 fn jobs(
     connection: &Connection,
+    range: &mut Found,
     checks: &mut [(&Check, Found)],
     rest: &mut dyn FnMut(),
-) -> Result<Found, StorageError> {
+) -> Result<(), StorageError> {
     let mut by_row: Vec<_> = checks.iter_mut().filter(|(check, _)| check.is_by_row).collect();
-    let mut range = Found::new("range", false);
     let mut after = i64::MIN;
     loop {
         let reading = connection.unchecked_transaction()?;
         let last = row::JOBS.find_bad(connection, after, PIECE_ROWS, |row::BadRow { seq, invalid }| {
             range.add(Some(seq), format!("{invalid}: claim passes it over"));
         })?;
-        let Some(last) = last else { return Ok(range) };
+        let Some(last) = last else { return Ok(()) };
         for (check, found) in &mut by_row {
             found.collect(connection, &piece(check.find), [after, last])?;
         }
@@ -244,15 +309,14 @@ fn piece(find: &str) -> String {
 }
 
 /// Looks at each row of the audit.
-fn audit(connection: &Connection, rest: &mut dyn FnMut()) -> Result<Found, StorageError> {
-    let mut range = Found::new("audit-range", false);
+fn audit(connection: &Connection, range: &mut Found, rest: &mut dyn FnMut()) -> Result<(), StorageError> {
     let mut after = i64::MIN;
     loop {
         let last =
             row::REDRIVES.find_bad(connection, after, PIECE_ROWS, |row::BadRow { seq, invalid }| {
                 range.add(Some(seq), format!("in redrives, {invalid}"));
             })?;
-        let Some(last) = last else { return Ok(range) };
+        let Some(last) = last else { return Ok(()) };
         after = last;
         rest();
     }

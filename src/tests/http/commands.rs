@@ -84,15 +84,22 @@ fn redrive_takes_all_dead_jobs_of_a_kind() {
     let redrive =
         |arguments: &[&str]| call(&site, "redrive", &[&["--note", "mended", "--json"], arguments].concat());
     let summary = |out: &str| json(out.lines().last().unwrap())["redriven"].as_i64().unwrap();
-    let (code, out, _) = redrive(&["--all-dead", "--dry-run"]);
-    assert_eq!((code, summary(&out), out.lines().count()), (Some(0), 420, 421));
+    let (code, out, _) = call(&site, "redrive", &["--all-dead", "--dry-run", "--json"]);
+    assert_eq!((code, out.lines().count()), (Some(0), 421), "a dry run needs no note");
+    assert_eq!(out.lines().next(), Some("{\"id\":\"job-0\",\"would_redrive\":true}"));
+    assert_eq!(out.lines().last(), Some("{\"dry_run\":true,\"skipped\":0,\"would_redrive\":420}"));
+    assert_eq!(redrive(&["--all-dead", "--dry-run"]).1, out, "and a note changes nothing");
+    let one = |more: &[&str]| call(&site, "redrive", &[&["--id", "job-0", "--json"], more].concat());
+    assert_eq!(one(&["--dry-run"]).1, "{\"id\":\"job-0\",\"would_redrive\":true}\n");
+    assert_eq!(one(&[]).0, Some(2), "a note is required");
     assert_eq!(number(&site.queue(), "SELECT count(*) FROM redrives"), 0);
     assert_eq!(summary(&redrive(&["--all-dead", "--reason", "permanent", "--limit", "205"]).1), 205);
-    assert_eq!(
-        summary(&redrive(&["--all-dead", "--id-prefix", "job-41"]).1),
-        10,
-        "410 to 419; 41 lives again"
-    );
+    let (_, out, _) = redrive(&["--all-dead", "--id-prefix", "job-41"]);
+    assert_eq!(summary(&out), 10, "410 to 419; 41 lives again");
+    let told: Vec<_> = out.lines().take(10).map(json).collect();
+    let expected: Vec<_> =
+        (410..420).map(|nth| serde_json::json!({ "id": format!("job-{nth}"), "redriven": true })).collect();
+    assert_eq!(told, expected);
     assert_eq!(summary(&redrive(&["--all-dead"]).1), 420 - 205 - 10);
     assert_eq!(number(&site.queue(), "SELECT count(*) FROM redrives"), 420);
     assert_eq!(number(&site.queue(), "SELECT count(*) FROM jobs WHERE status = 'pending'"), 500);
@@ -179,6 +186,41 @@ fn json_logs_end_with_json() {
     assert_eq!((code, &json(err.trim())["fields"]["exit_code"]), (Some(5), &5.into()), "{err}");
 }
 
+/// The same where the settings file or the arguments are refused: flag and environment are known by then.
+#[test]
+fn refused_settings_and_arguments_are_json_among_json_logs() {
+    let site = Site::new();
+    let unknown = site.write("unknown.toml", "slotz = 4\n");
+    let wrong = site.write("wrong.toml", "queue = 'q.db'\n[prune]\nolder-than = 'x'\n");
+    let (unknown, wrong) = (unknown.to_str().unwrap(), wrong.to_str().unwrap());
+    for (arguments, exit, said) in [
+        (&["stats", "--config", "/nowhere/a.toml"][..], 5, "/nowhere/a.toml: No such file"),
+        (&["stats", "--config", unknown], 2, "unknown.toml, line 1: there is no slotz"),
+        (&["prune", "--config", wrong], 2, "wrong.toml, line 3: there is no older-than"),
+        (&["stats", "--queue", "q.db", "--nonsense"], 2, "unexpected argument '--nonsense'"),
+        (&["stats"], 2, "the following required arguments were not provided"),
+        (&["list", "--queue", "q.db", "--limit", "x"], 2, "invalid value 'x' for '--limit <N>'"),
+    ] {
+        let ways = [
+            ackward("--log-format=json").args(arguments),
+            ackward(arguments[0]).args(&arguments[1..]).args(["--log-format", "json"]),
+            ackward(arguments[0]).args(&arguments[1..]).env("ACKWARD_LOG_FORMAT", "json"),
+        ]
+        .map(run);
+        for (code, _, err) in ways {
+            assert_eq!((code, err.lines().count()), (Some(exit), 1), "{arguments:?}: {err}");
+            let fields = &json(err.trim())["fields"];
+            assert_eq!(fields["exit_code"], exit, "{err}");
+            assert!(fields["message"].as_str().unwrap().contains(said), "{err}");
+        }
+        let (code, _, err) = run(ackward(arguments[0]).args(&arguments[1..]));
+        assert_eq!((code, err.contains(said)), (Some(exit), true), "{err}");
+        assert!(serde_json::from_str::<serde_json::Value>(&err).is_err(), "for people: {err}");
+    }
+    let (code, out, err) = run(ackward("--log-format=json").arg("--help"));
+    assert!(code == Some(0) && out.contains("Usage") && err.is_empty(), "help is no failure: {err}");
+}
+
 /// M12: alone it is an error, among others it is passed over.
 #[test]
 fn redrive_leaves_a_row_alone_that_no_claim_would_take() {
@@ -230,10 +272,22 @@ fn doctor_finds_and_mends() {
     let checks: Vec<_> =
         out.lines().map(|line| json(line)["check"].as_str().unwrap_or("-").to_owned()).collect();
     assert_eq!(checks, ["indexes", "range", "null-lease", "-"]);
-    assert_eq!(call(&site, "doctor", &["--json", "--quick"]), (code, out, "ackward: 3 findings\n".into()));
+    let summary = |out: &str| json(out.lines().last().unwrap());
+    assert_eq!(summary(&out)["pages_checked"], true);
+    let (code, quick, err) = call(&site, "doctor", &["--json", "--quick"]);
+    assert_eq!((code, err.as_str()), (Some(10), "ackward: 3 findings\n"));
+    assert_eq!(summary(&quick)["pages_checked"], false);
+    let found = |out: &str| out.lines().take(3).map(json).collect::<Vec<_>>();
+    assert_eq!(found(&quick), found(&out));
     let (code, out, _) = call(&site, "doctor", &["--fix"]);
     assert_eq!(code, Some(0), "{out}");
-    assert!(out.starts_with("1 row mended\n"), "{out}");
+    assert!(out.starts_with("1 row mended\n") && out.ends_with("queue.db: nothing wrong\n"), "{out}");
+    let (code, out, _) = call(&site, "doctor", &["--quick"]);
+    assert_eq!(
+        (code, out.ends_with("queue.db: nothing wrong (pages not checked)\n")),
+        (Some(0), true),
+        "{out}"
+    );
     open(&site.queue())
         .execute("UPDATE jobs SET status = 'done', available_at = 9e14, lease_until = NULL, owner = NULL", [])
         .unwrap();
@@ -242,7 +296,58 @@ fn doctor_finds_and_mends() {
     open(&site.queue())
         .execute_batch("PRAGMA writable_schema = 1; UPDATE sqlite_schema SET rootpage = 99")
         .unwrap();
-    assert!(matches!(call(&site, "doctor", &[]).0, Some(5 | 10)), "a broken file is no reason to panic");
+    let (code, out, err) = call(&site, "doctor", &[]);
+    assert_eq!(
+        (code, out.starts_with("integrity: malformed database schema")),
+        (Some(10), true),
+        "{out}{err}"
+    );
+}
+
+const MALFORMED: &str = "integrity: database disk image is malformed: restore a backup";
+
+/// M12: damaged pages are a finding like others, wherever they are: what can still be looked at is, what cannot is named,
+/// and nobody is sent to the doctor by the doctor.
+#[test]
+fn doctor_finds_damaged_pages() {
+    let site = Site::new();
+    let lines: String = (0..2_000).map(|nth| format!("{{\"id\":\"job-{nth}\",\"qty\":1}}\n")).collect();
+    let path = site.write("jobs.jsonl", &lines);
+    assert_eq!(call(&site, "enqueue", &["--json-lines", path.to_str().unwrap()]).0, Some(0));
+    let whole = std::fs::read(site.queue()).unwrap();
+    let pages = whole.len() / 4096;
+    let overwritten = |page: usize| {
+        let mut bytes = whole.clone();
+        bytes[page * 4096..][..64].fill(0xa5);
+        bytes
+    };
+    let cut = |bytes: usize| whole[..bytes].to_vec();
+    let mut damaged: Vec<_> = (1..pages).map(|page| (format!("page {page}"), overwritten(page))).collect();
+    damaged.extend([4096, 20_000, 90_000, 90_112].map(|bytes| (format!("cut at {bytes}"), cut(bytes))));
+    let mut not_done = std::collections::BTreeSet::new();
+    for (place, bytes) in damaged {
+        std::fs::write(site.queue(), bytes).unwrap();
+        let (code, out, err) = call(&site, "doctor", &[]);
+        assert_eq!((code, out.contains("integrity: ")), (Some(10), true), "{place}: {out}{err}");
+        assert!(!format!("{out}{err}").contains("ackward doctor"), "{place}: {out}{err}");
+        let stopped = out.lines().filter(|line| line.contains("not done")).map(|line| line.split(':').next());
+        let stopped: Vec<_> = stopped.flatten().map(str::to_owned).collect();
+        assert!(stopped.is_empty() || out.starts_with(MALFORMED), "{place}: {out}");
+        not_done.extend(stopped);
+        let (code, lines, _) = call(&site, "doctor", &["--json"]);
+        let findings: Vec<_> = lines.lines().map(json).collect();
+        assert_eq!((code, &findings[0]["check"]), (Some(10), &"integrity".into()), "{place}: {lines}");
+        assert_eq!(findings.len(), out.lines().count() + 1, "{place}: {lines}");
+        for more in ["--quick", "--fix"] {
+            let (code, out, err) = call(&site, "doctor", &[more]);
+            assert!(matches!(code, Some(0 | 10)), "{more}, {place}: {out}{err}");
+        }
+    }
+    let not_done: Vec<_> = not_done.iter().map(String::as_str).collect();
+    assert_eq!(
+        not_done,
+        ["audit-range", "clock", "jobs", "sequence", "sequence-used-up", "token-below-audit"]
+    );
 }
 
 /// Flags before environment before file before default; what does not belong there is refused with its line.
@@ -380,6 +485,13 @@ fn a_refused_number_says_what_is_allowed() {
         let (code, _, err) = call(&site, command, arguments);
         assert_eq!(code, Some(2), "{command} {arguments:?}");
         assert!(err.contains(said) && !err.contains("timeout"), "{command} {arguments:?}: {err}");
+    }
+    let consume = ["--address", "127.0.0.1:1", "--store", "/nowhere/store.db", "--retry-cap-ms", "50"];
+    for more in [&[][..], &["--once"], &["--failures-max", "3"]] {
+        let (code, _, err) = run(ackward("consume").args(consume).args(more));
+        let said =
+            "--retry-cap-ms is 50, allowed: a whole number from 100, which is --retry-base-ms, to 86400000";
+        assert_eq!((code, err.contains(said)), (Some(2), true), "{more:?}: {err}");
     }
     let mut work = ackward("work");
     work.arg("--queue").arg(site.queue()).args(["--url", "http://127.0.0.1:1/"]).env("ACKWARD_SLOTS", "abc");

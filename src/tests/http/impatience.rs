@@ -77,3 +77,75 @@ fn a_publisher_ends_at_once_with_acks_that_are_due() {
     let said = "ackward: SIGTERM once more: ended at once";
     assert_eq!(impatient(publisher, "-HUP", "SIGHUP: stopping", "-TERM", said), Some(143));
 }
+
+/// A worker whose only job is held by its receiver, and that is ending for a reload.
+fn reloading(site: &Site) -> (Process, Receiver) {
+    site.enqueue("cake", 3);
+    let mut held = Receiver::with(site, &[], "after-accept:0=hold");
+    let mut worker = site.worker(&held.address);
+    worker.args(["--lease", "2", "--timeout", LONG, "--grace", LONG]);
+    let mut worker = Process::start(&mut worker);
+    held.process.says("held at after-accept");
+    worker.hang_up();
+    worker.says("SIGHUP: reading the settings anew");
+    (worker, held)
+}
+
+/// Part W: a reload waits for what is being sent; a signal to end is heard meanwhile, and the next one does not wait.
+#[test]
+fn a_worker_that_ends_for_a_reload_ends_at_once() {
+    let site = Site::new();
+    let (worker, _held) = reloading(&site);
+    let said = "ackward: Ctrl-C once more: ended at once";
+    assert_eq!(impatient(worker, "-INT", "Ctrl-C: stopping", "-INT", said), Some(130));
+    assert!(site.jobs()[0].starts_with("cake leased 1 1"), "{:?}", site.jobs());
+}
+
+/// One signal alone: what is being sent is waited for, and the worker does not start anew.
+#[test]
+fn a_signal_to_end_turns_a_reload_into_an_end() {
+    let site = Site::new();
+    let (mut worker, held) = reloading(&site);
+    worker.terminate();
+    worker.says("SIGTERM: stopping");
+    held.process.kill();
+    let mut rest = worker.says_to_its_end();
+    rest.retain(|line| line.contains("working"));
+    assert_eq!(rest, [""; 0]);
+    let (code, out) = worker.ends();
+    assert!(code == Some(0) && out.contains("\"claimed\":1,"), "{code:?} {out}");
+}
+
+/// The same for a receiver with a body that does not come.
+#[test]
+fn a_receiver_that_ends_for_a_reload_ends_at_once() {
+    let site = Site::new();
+    let mut receiver = Receiver::start(&site, &["--body-timeout", LONG, "--grace", LONG]);
+    let mut stuck = TcpStream::connect(&receiver.address).unwrap();
+    let head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nIdempotency-Key: \"a\"\r\n\
+                Content-Length: 9\r\nExpect: 100-continue\r\n\r\n";
+    stuck.write_all(head.as_bytes()).unwrap();
+    let mut go_on = [0; 12];
+    stuck.read_exact(&mut go_on).unwrap();
+    assert_eq!(&go_on, b"HTTP/1.1 100", "the body is being waited for");
+    receiver.process.hang_up();
+    receiver.process.says("SIGHUP: reading the settings anew");
+    let said = "ackward: SIGTERM once more: ended at once";
+    assert_eq!(impatient(receiver.process, "-TERM", "SIGTERM: stopping", "-TERM", said), Some(143));
+}
+
+/// The same for a worker that ends because its file was replaced.
+#[test]
+fn a_worker_whose_file_was_replaced_ends_at_once() {
+    let site = Site::new();
+    site.enqueue("cake", 3);
+    let mut held = Receiver::with(&site, &[], "after-accept:0=hold");
+    let mut worker = site.worker(&held.address);
+    let worker = Process::start(worker.args(["--timeout", LONG, "--grace", LONG]));
+    held.process.says("held at after-accept");
+    std::fs::rename(site.queue(), site.path("old.db")).unwrap();
+    // It looks once a second; nothing tells when it has.
+    std::thread::sleep(Duration::from_secs(3));
+    let said = "ackward: SIGTERM once more: ended at once";
+    assert_eq!(impatient(worker, "-TERM", "SIGTERM: stopping", "-TERM", said), Some(143));
+}

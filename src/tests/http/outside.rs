@@ -132,6 +132,8 @@ fn a_missing_file_has_one_exit_code() {
     }
     let (code, _, err) = run(ackward("publish").arg("--log-file").arg(&missing));
     assert_eq!((code, err.contains("missing: No such file")), (Some(5), true), "publish: {err}");
+    let (code, _, err) = run(ackward("man").arg("--dir").arg(&missing));
+    assert_eq!((code, err.contains("missing/ackward.1: No such file")), (Some(5), true), "man: {err}");
 }
 
 /// `<(...)` is one: a path below /dev/fd that leads to a pipe without a name, whether who writes is still there or not.

@@ -63,6 +63,12 @@ impl Process {
         }
     }
 
+    /// All the lines on stderr that are left, once it has ended.
+    pub fn says_to_its_end(&self) -> Vec<String> {
+        let next = || self.stderr.recv_timeout(Duration::from_secs(120)).ok();
+        std::iter::from_fn(next).collect()
+    }
+
     /// Where a receiver says that it listens.
     pub fn address(&mut self) -> String {
         let mut line = String::new();

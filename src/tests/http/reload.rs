@@ -61,7 +61,10 @@ fn a_worker_goes_on_with_the_old_settings_where_the_new_ones_cannot_be_used() {
         site.write("no-queue", "this is no database, but long enough to look like something at all");
     let no_queue = format!("queue = {no_queue:?}");
     let cases = [
-        ("retry-base-ms = 5000\nretry-cap-ms = 100", "cap_ms is 100, allowed:"),
+        (
+            "retry-base-ms = 5000\nretry-cap-ms = 100",
+            "--retry-cap-ms is 100, allowed: a whole number from 5000, which is --retry-base-ms",
+        ),
         ("events = '/nowhere/events'", "--events /nowhere/events: No such file"),
         (&taken, "for the status page: Address already in use"),
         ("queue = '/nowhere/queue'", "/nowhere/queue: No such file"),
