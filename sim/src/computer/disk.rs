@@ -22,7 +22,7 @@ pub struct Disk {
     /// What survives a power cut.
     durable_entries: Vec<Entry>,
     /// Changes of the directory since it was last synced, in order.
-    pending: Vec<EntryChange>,
+    pending: Vec<Pending>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +35,14 @@ struct Entry {
 pub(super) enum EntryChange {
     Create(String, FileId),
     Delete(String, FileId),
+}
+
+/// A change of the directory, with the files that had been cut shorter before it and not synced, and how long they were: a
+/// file system with a journal keeps the order of such changes, so that who sees the later one sees the earlier ones.
+#[derive(Debug)]
+struct Pending {
+    change: EntryChange,
+    shorter: Vec<(FileId, usize)>,
 }
 
 #[derive(Debug, Default)]
@@ -90,7 +98,7 @@ impl Disk {
     pub(super) fn create(&mut self, name: &str) -> FileId {
         let file = self.create_unnamed();
         self.entries.push(Entry { name: name.to_owned(), file });
-        self.pending.push(EntryChange::Create(name.to_owned(), file));
+        self.note(EntryChange::Create(name.to_owned(), file));
         file
     }
 
@@ -106,8 +114,21 @@ impl Disk {
             return false;
         };
         let entry = self.entries.remove(index);
-        self.pending.push(EntryChange::Delete(entry.name, entry.file));
+        self.note(EntryChange::Delete(entry.name, entry.file));
         true
+    }
+
+    fn cut_shorter(&mut self, shorter: Vec<(FileId, usize)>) {
+        for (file, len) in shorter {
+            self.files[file].durable.truncate(len);
+        }
+    }
+
+    fn note(&mut self, change: EntryChange) {
+        let files = self.files.iter().enumerate();
+        let shorter = files.filter(|(_, file)| file.content.len() < file.durable.len());
+        let shorter = shorter.map(|(number, file)| (number, file.content.len())).collect();
+        self.pending.push(Pending { change, shorter });
     }
 
     pub(super) fn sync_directory(&mut self) {
@@ -115,7 +136,8 @@ impl Disk {
             return;
         }
         self.durable_entries.clone_from(&self.entries);
-        for change in std::mem::take(&mut self.pending) {
+        for Pending { change, shorter } in std::mem::take(&mut self.pending) {
+            self.cut_shorter(shorter);
             let EntryChange::Delete(_, file) = change else { continue };
             let is_linked = self.entries.iter().any(|entry| entry.file == file);
             if !is_linked && self.files[file].handles == 0 {
@@ -132,11 +154,12 @@ impl Disk {
     /// Loses what was not synced, except what `keep` decides to keep. Returns how many parts were lost.
     pub(super) fn cut_power(&mut self, mut keep: impl FnMut(Unsynced<'_>) -> bool) -> usize {
         let mut lost = 0;
-        for change in std::mem::take(&mut self.pending) {
+        for Pending { change, shorter } in std::mem::take(&mut self.pending) {
             if !keep(Unsynced::Entry(&change)) {
                 lost += 1;
                 continue;
             }
+            self.cut_shorter(shorter);
             match change {
                 EntryChange::Create(name, file) => {
                     self.durable_entries.retain(|entry| entry.name != name);
@@ -276,6 +299,29 @@ mod tests {
         disk.file(file).sync();
         disk.cut_power(|_| false);
         assert_eq!(disk.read("a"), None);
+    }
+
+    /// ext4, XFS and others keep the order of their metadata: a deletion is not there without a truncation before it, also
+    /// where the sync between the two failed.
+    #[test]
+    fn a_deletion_that_survives_brings_the_truncations_before_it() {
+        for (kept, before, len) in [(true, true, 5), (false, true, 1_000), (true, false, 1_000)] {
+            let mut disk = Disk::default();
+            disk.install("a", &[7; 1_000]);
+            disk.install("b", &[7]);
+            let file = disk.find("a").unwrap();
+            if before {
+                disk.file(file).truncate(5);
+                disk.file(file).fail_sync();
+            }
+            assert!(disk.delete("b"));
+            if !before {
+                disk.file(file).truncate(5);
+            }
+            disk.cut_power(|part| kept && matches!(part, Unsynced::Entry(_)));
+            assert_eq!(disk.read("a").unwrap().len(), len, "{kept} {before}");
+            assert_eq!(disk.read("b").is_none(), kept);
+        }
     }
 
     #[test]
