@@ -15,6 +15,7 @@ use rustix::fs::Access;
 use super::exit::{Ended, Exit};
 use super::files;
 use super::output::{counted, printable, say};
+use super::pieces::{now_ms, turn};
 use super::queue_file::{Durable, QueueFile};
 use super::stats::span;
 use super::values::time;
@@ -94,8 +95,8 @@ impl Doctor {
     /// Looks at the file and around it.
     fn examine(&self, now: Millis, examined: &mut Examined) -> Result<(), Ended> {
         let Examined { findings, pages_checked, .. } = examined;
-        let mut turns = Turns::new();
-        let mut rest = || turns.rest();
+        let mut began_ms = now_ms();
+        let mut rest = || rest(&mut began_ms);
         match self.queue.try_look()? {
             Ok(queue) => {
                 let patience = queue.connection().busy_timeout(PATIENCE);
@@ -157,35 +158,11 @@ impl Doctor {
     }
 }
 
-/// Gives others their turn between two reads: each is followed by a rest as long as itself, since a read holds up whoever
-/// commits.
-struct Turns {
-    rested_ms: i64,
-}
-
-/// The shortest rest, in which a waiting worker tries again, and the longest.
-const REST_MS_MIN: i64 = 3;
-const REST_MS_MAX: i64 = 100;
-
-impl Turns {
-    fn new() -> Self {
-        Self { rested_ms: now_ms() }
-    }
-
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a command that only looks has nothing else to do meanwhile"
-    )]
-    fn rest(&mut self) {
-        let read_ms = now_ms().saturating_sub(self.rested_ms).clamp(REST_MS_MIN, REST_MS_MAX);
-        std::thread::sleep(Duration::from_millis(read_ms.unsigned_abs()));
-        self.rested_ms = now_ms();
-    }
-}
-
-/// For rests only: a clock that fails makes them short.
-fn now_ms() -> i64 {
-    SystemClock.now().map_or(0, |now| now.get())
+/// Gives others their turn after a read that began then; the next one begins when it returns.
+#[expect(clippy::disallowed_methods, reason = "a command that only looks has nothing else to do meanwhile")]
+fn rest(began_ms: &mut i64) {
+    std::thread::sleep(turn(*began_ms));
+    *began_ms = now_ms();
 }
 
 /// What is wrong around the file.

@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use ackward::adapter::SystemClock;
 use ackward::port::Clock;
 use ackward::storage::Queue;
 
@@ -20,6 +21,20 @@ const PIECE_MIN: Duration = Duration::from_millis(1);
 const ALONE: u32 = 8;
 /// How long others count as being there once they have committed, in ms: longer than an idle worker sleeps.
 const SEEN_MS: i64 = 2_000;
+
+/// The shortest wait between two reads, in which a waiting worker tries again, and the longest.
+const TURN_MIN: Duration = Duration::from_millis(3);
+const TURN_MAX: Duration = Duration::from_millis(100);
+
+/// The wait after a read that began then: as long as it took, since a read holds up whoever commits.
+pub fn turn(began_ms: i64) -> Duration {
+    ms(now_ms() - began_ms).clamp(TURN_MIN, TURN_MAX)
+}
+
+/// For turns only, in ms: a clock that fails makes them short.
+pub fn now_ms() -> i64 {
+    SystemClock.now().map_or(0, |now| now.get())
+}
 
 /// The pieces of one change, one after the other.
 pub struct Pieces<C> {

@@ -15,6 +15,7 @@ use rusqlite::types::Value;
 use super::exit::{Ended, Exit};
 use super::files;
 use super::output::{self, plain, say};
+use super::pieces::{now_ms, turn};
 use super::queue_file::QueueFile;
 use super::service;
 use super::signals;
@@ -46,9 +47,6 @@ pub struct Tail {
 
 /// How soon a look is tried again that met a lock, at the latest.
 const LOCKED_WAIT: Duration = Duration::from_millis(10);
-/// The shortest wait between two pieces of a look, in which a waiting worker tries again, and the longest.
-const TURN_MIN: Duration = Duration::from_millis(3);
-const TURN_MAX: Duration = Duration::from_millis(100);
 /// How often it is asked whether anybody still reads.
 const READER_EVERY: Duration = Duration::from_millis(250);
 
@@ -148,17 +146,6 @@ fn look(
         tracing::info!(jobs = known.jobs(), "following");
     }
     Ok((Vec::new(), is_over))
-}
-
-/// The wait between two pieces, in which others commit: as long as the piece took.
-fn turn(began_ms: i64) -> Duration {
-    let took_ms = u64::try_from(now_ms() - began_ms).unwrap_or(0);
-    Duration::from_millis(took_ms).clamp(TURN_MIN, TURN_MAX)
-}
-
-/// For turns only: a clock that fails makes them short.
-fn now_ms() -> i64 {
-    SystemClock.now().map_or(0, |now| now.get())
 }
 
 /// Completes when nobody reads stdout any more: without anything to tell, no write would show it.
