@@ -233,6 +233,14 @@ pub mod tests {
         assert_eq!(step(8, 0)[12..], [] as [u128; 0], "the time elsewhere was pause enough");
     }
 
+    /// As long as the read took, in its bounds; a clock that was set back makes it the shortest.
+    #[test]
+    fn others_have_their_turn_after_a_read() {
+        assert_eq!(turn(0), TURN_MAX);
+        assert_eq!(turn(now_ms() + 60_000), TURN_MIN);
+        assert!(TURN_MIN < turn(now_ms() - 50));
+    }
+
     /// A worker that has got in once counts as being there for two seconds.
     #[test]
     fn others_are_there_for_a_while_after_they_have_committed() {
